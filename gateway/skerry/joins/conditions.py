@@ -24,6 +24,11 @@ _COMPARED: dict[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
 _CALCULATED: dict[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
     "+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked,
 }  # fmt: skip
+#: Where whole numbers may be beyond 64 bits.
+_EACH: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul,
+}  # fmt: skip
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 class Column(msgspec.Struct, frozen=True, tag="column"):
@@ -40,9 +45,10 @@ class Value(msgspec.Struct, frozen=True, tag="value"):
 
 
 class Calculated(msgspec.Struct, frozen=True, tag="calculated"):
-    """Two operands' sum, difference or product; an overflow is an error."""
+    """Two operands reckoned with; what is beyond 64 bits, or divided by 0, is NULL. A quotient is a DOUBLE, a remainder has the sign of
+    what is divided."""
 
-    operator: Literal["+", "-", "*"]
+    operator: Literal["+", "-", "*", "/", "%"]
     left: Operand
     right: Operand
 
@@ -94,7 +100,7 @@ def evaluate(node: Node, columns: Columns, length: int) -> pa.Array:  # noqa: PL
         case Value(value):
             return pa.repeat(pa.scalar(value), length)
         case Calculated(sign, left, right):
-            return _CALCULATED[sign](*_both(left, right, columns, length))
+            return _calculated(sign, *_both(left, right, columns, length))
         case Compared(sign, left, right):
             return _COMPARED[sign](*_both(left, right, columns, length))
         case Known(operand):
@@ -114,6 +120,29 @@ def _both(left: Operand, right: Operand, columns: Columns, length: int) -> tuple
         kind = other.type if pa.types.is_null(one.type) else one.type
         one, other = one.cast(kind), other.cast(kind)
     return one, other
+
+
+def _calculated(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    if sign in _CALCULATED:
+        try:
+            return _CALCULATED[sign](left, right)
+        except pa.ArrowInvalid:
+            return _each(_EACH[sign], left, right)
+    whole = pa.types.is_integer(left.type) and pa.types.is_integer(right.type)
+    left, right = (side.cast(pa.float64()) for side in (left, right))
+    quotient = pc.divide(left, pc.if_else(pc.equal(right, 0.0), pa.scalar(None, pa.float64()), right))
+    if sign == "/":
+        return quotient
+    rest = pc.subtract(left, pc.multiply(pc.trunc(quotient), right))
+    return rest.cast(pa.int64(), safe=False) if whole else rest
+
+
+def _each(reckon: Callable[[int, int], int], left: pa.Array, right: pa.Array) -> pa.Array:
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    found = [None if one is None or other is None else reckon(one, other) for one, other in pairs]
+    return pa.array(
+        [one if one is not None and _LEAST <= one <= _MOST else None for one in found], pa.int64()
+    )
 
 
 def columns_of(node: Node) -> Iterator[Column]:

@@ -65,6 +65,9 @@ class GroupState(Protocol):
     def update(self, newValue: tuple[bytes]) -> None:
         """A new one."""
 
+    def remove(self) -> None:
+        """None any more."""
+
 
 class BucketJoin:
     """The function of a bucket. ``files``: for large parts of the state, where all executors see them; ``limit_bytes``: of one bucket."""

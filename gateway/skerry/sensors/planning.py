@@ -10,6 +10,7 @@ from skerry.planner.model import source_plans as plans
 from skerry.planner.model.plans import Past, QueryPlan
 from skerry.planner.model.source_plans import SourceOutput, SourcePlan, Term
 from skerry.sensors.definitions import SensorTable
+from skerry.sensors.join_planning import plan_of_join, with_tables
 from skerry.sensors.resolver import Found, Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
@@ -26,12 +27,11 @@ _OTHERS = {
 
 def plan_of(select: ast.Select, tables: Mapping[str, SensorTable]) -> QueryPlan:
     """The plan of a query over one of these tables. Raises QueryError."""
+    _check_clauses(select)
     if len(select.tables) > 1:
-        hint = "ask of each by itself: streams are not joined by this version"
-        raise QueryError("several tables of sensors are joined", hint, select.tables[1].name.span)
+        return plan_of_join(select, tables)
     [of] = select.tables
     table = tables[of.name.name.lower()]
-    _check_clauses(select)
     resolver = Resolver(table, of.called)
     outputs = tuple(_outputs(select, resolver))
     where = resolver.condition(select.where) if select.where is not None else None
@@ -154,13 +154,14 @@ def planned(text: str, tables: Mapping[str, SensorTable]) -> QueryPlan | None:
     statement = parse(text, tables)
     if not isinstance(statement, ast.Select) or not statement.of_sensors:
         return None
+    statement = with_tables(statement, tables)
     keys = {table.name.name.lower() for table in statement.tables}
     try:
         unknown = [table for table in statement.tables if table.name.name.lower() not in tables]
         if unknown and keys & tables.keys() <= {_MOTES}:
             return None
         if unknown:
-            hint = "ask of each by itself: streams are not joined by this version"
+            hint = "tables of sensors are joined with each other: SHOW SENSORS lists them"
             raise QueryError(f"'{unknown[0].name.name}' is no table of sensors", hint, unknown[0].name.span)
         return plan_of(statement, tables)
     except QueryError as error:

@@ -21,6 +21,7 @@ from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.ingest_service import IngestService
 from skerry.service.inventory import Inventory
+from skerry.service.join_service import JoinService
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries
 from skerry.service.query_service import QueryService
@@ -33,6 +34,7 @@ from skerry.service.watch import Watch
 from skerry.sources.addresses import DEFAULT
 from skerry.sources.messages import Job
 from skerry.spark.index_file import IndexFile
+from skerry.spark.join_file import JoinFile
 from skerry.spark.master import is_cluster
 from skerry.spark.supervisor import SparkDriver
 from skerry.storage.block_files import BlockFiles, BlockUpkeep
@@ -83,6 +85,9 @@ class Gateway:
         self._index, self._files = IndexFile(data), BlockFiles(data)
         self._snapshots = WindowSnapshots(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
+        self.joins = JoinService(
+            self._lock, self._data, self.log, self._queries, self.persistence, self.alarms, self.spark, JoinFile(data)
+        )  # fmt: skip
         self.tables = TableStore(tables or data / "tables", self.spark.read)
         self._journal = TableJournal(data, self.tables, lambda: self.log.rows, self._lock)
         self.history = HistoryService(
@@ -126,10 +131,12 @@ class Gateway:
             self.tables,
             self.persistence,
             self.sensors,
+            self.joins,
         )
         job = Job(str(self.sensors.files.resolve()), tuple(sources))
         self.sources = SourceService(
-            self._lock, self._data, self.log, self.sensors.store, self._queries, self.persistence, self.alarms, job, self.queries.remove
+            self._lock, self._data, self.log, self.sensors.store, self._queries, self.persistence, self.alarms, job, self.queries.remove,
+            self.joins,
         )  # fmt: skip
         self.delivery.source_trouble = self.sources.trouble_of
         most = (retention or Retention()).log_bytes
@@ -142,7 +149,7 @@ class Gateway:
         )  # fmt: skip
         self.site = Site(
             self._lock, self.roots, self._network, self.log, self._queries, self.delivery, self.inventory, self.history,
-            self.tables, self.spark, self.workers, self.alarms, self._intake, self.sources,
+            self.tables, self.spark, self.workers, self.alarms, self._intake, self.sources, self.joins,
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest
@@ -187,6 +194,7 @@ class Gateway:
         self.history.stop()
         self._snapshots.wait()
         self._index.close()
+        self.joins.close()
         self.log.close()
         self._data.close()
 

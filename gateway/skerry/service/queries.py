@@ -11,6 +11,7 @@ from typing import Any
 
 from skerry.planner.features.srt import Srt, Values
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.model.source_plans import ANSWERS
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_srt
 from skerry.sql.ast import CreateSrt, DropPoint, DropSrt
@@ -60,6 +61,13 @@ class UserQuery:
     feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
     #: The query whose rows start this one; it ends with that.
     started_by: str | None = None
+
+    def __post_init__(self) -> None:
+        plan = self.plan.sources
+        if plan is not None and plan.join is not None:
+            # Its answers are a stream of its own.
+            numbered = dataclasses.replace(plan, stream=ANSWERS + int(self.id))
+            self.plan = dataclasses.replace(self.plan, sources=numbered)
 
     @property
     def past_only(self) -> bool:
@@ -395,8 +403,8 @@ def readers_of(queries: Queries, table: str, column: str | None) -> list[str]:
     found = []
     for query in queries.all():
         plan = query.plan.sources
-        if plan is None or plan.table != table or plan.stream is None or query.finished:
+        if plan is None or plan.stream is None or query.finished:
             continue
-        if column is None or column in plan.needs():
+        if plan.reads(table, column):
             found.append(query.id)
     return found

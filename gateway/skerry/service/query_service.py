@@ -18,6 +18,7 @@ from skerry.planner.planner import plan_point, plan_query
 from skerry.sensors.store import Done
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.explain import explain, explain_text
+from skerry.service.join_service import JoinService, join_of
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Ended, Queries, UnknownQueryError, UserQuery
 from skerry.service.sensor_service import SensorService
@@ -51,8 +52,9 @@ class QueryService:
         tables: TableStore,
         persistence: Persistence,
         sensors: SensorService,
+        joins: JoinService,
     ) -> None:
-        self._sensors = sensors
+        self._sensors, self._joins = sensors, joins
         self._lock, self._log, self._network, self._roots, self._queries = lock, log, network, roots, queries
         self._delivery, self._history, self._tables, self._persistence = (
             delivery,
@@ -163,6 +165,9 @@ class QueryService:
         self._delivery.subscribe(query)
         try:
             self._persistence.save()
+            join = join_of(query)
+            if join is not None:
+                self._joins.add(query, join)
         except StorageError:
             self.remove(query)
             raise

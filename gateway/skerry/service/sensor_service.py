@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.source_plans import JoinPlan
 from skerry.sensors.planning import planned
 from skerry.sensors.store import Done, SensorStore
 from skerry.service.persistence import Persistence
@@ -52,6 +53,8 @@ class SensorService:
         """What would be opened for a query."""
         sources = plan.sources
         assert sources is not None
+        if sources.join is not None:
+            return self._explain_join(sources.join)
         found = self.store.tuples(sources.table)
         assert found is not None
         count, all_ = len(found.chosen(sources.chosen)), len(found.rows)
@@ -66,6 +69,17 @@ class SensorService:
             "of": all_,
             "text": text,
         }
+
+    def _explain_join(self, join: JoinPlan) -> dict[str, Any]:
+        """What would be opened for a join, and how it would run."""
+        lines, aliases = [f"a join by {join.reason}"], []
+        for one in join.tables:
+            found = self.store.tuples(one.table)
+            assert found is not None
+            count, all_ = len(found.chosen(one.chosen)), len(found.rows)
+            aliases.append({"alias": one.alias, "table": found.table.name, "sources": count, "of": all_})
+            lines.append(f"{one.alias}: {count} of the {all_} sources of {found.table.name}")
+        return {"algorithm": join.algorithm, "aliases": aliases, "text": "\n".join(lines)}
 
     def plan(self, sql: str) -> QueryPlan | None:
         """The plan of a query over such a table; None: it is over none. Raises QueryError."""

@@ -15,6 +15,7 @@ from skerry.service.alarms import Alarms
 from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.inventory import Inventory
+from skerry.service.join_service import JoinService
 from skerry.service.queries import Queries
 from skerry.service.source_service import SourceService
 from skerry.spark.supervisor import SparkDriver
@@ -44,8 +45,9 @@ class Site:
         alarms: Alarms,
         ingest: Ingest,
         sources: SourceService,
+        joins: JoinService,
     ) -> None:
-        self._sources = sources
+        self._sources, self._joins = sources, joins
         self._lock, self._roots, self._network, self._log, self._queries = lock, roots, network, log, queries
         self._delivery, self._inventory, self._history, self._tables = delivery, inventory, history, tables
         self._workers = workers
@@ -103,6 +105,7 @@ class Site:
                 "streams": self._network.described_streams(),
                 "srts": self._queries.described_srts(None),
                 "sources": self._sources.status(),
+                "joins": self._joins.status(),
                 "users": len(self._queries.all()),
                 "api_workers": self._workers.status(),
                 "feeds": sum(query.readers for query in self._queries.all()),

@@ -6,12 +6,13 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from skerry.sensors.definitions import SensorTable
-from skerry.sensors.store import SensorStore
+from skerry.sensors.store import SensorStore, Tuples
 from skerry.service.alarms import Alarms
+from skerry.service.join_service import JoinService, join_of
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UserQuery
 from skerry.sources.messages import Job, Key, SourceState, Wanted
@@ -40,7 +41,9 @@ class SourceService:
         alarms: Alarms,
         job: Job,
         remove: Callable[[UserQuery], object],
+        joins: JoinService,
     ) -> None:
+        self._joins = joins
         self._lock, self._data, self._log, self._store = lock, data, stream_log, store
         self._queries, self._persistence, self._alarms, self._remove = queries, persistence, alarms, remove
         self._process = IntakeProcess(job, self._append)
@@ -68,6 +71,9 @@ class SourceService:
         plan = query.plan.sources
         if plan is None or plan.stream is None or query.finished:
             return None
+        failed = self._joins.trouble_of(query)
+        if failed is not None:
+            return failed
         states = [state for state in self._states_of(query) if state is not None]
         wrong = [state for state in states if state.state in ("away", "refused")]
         if not wrong:
@@ -110,11 +116,11 @@ class SourceService:
             tables: dict[int, SensorTable] = {}
             rows: dict[Key, tuple[Any, ...]] = {}
             for query in running:
-                plan = query.plan.sources
-                found = self._store.tuples(plan.table) if plan is not None else None
-                if plan is not None and found is not None:
+                for found, numbers in self._tuples_of(query):
                     tables[found.table.number] = found.table
-                    rows |= {(found.table.number, n): found.rows[n] for n in found.chosen(plan.chosen)}
+                    rows |= {(found.table.number, n): found.rows[n] for n in numbers}
+            # A join has all rows that come once its sources are open.
+            self._joins.follow()
             self._process.want(Wanted(tables, rows))
             self._finish(running)
 
@@ -128,19 +134,27 @@ class SourceService:
 
     def _states_of(self, query: UserQuery) -> list[SourceState | None]:
         """How the sources of a query are, each; None: that is not known yet."""
-        plan = query.plan.sources
-        found = self._store.tuples(plan.table) if plan is not None else None
-        if plan is None or found is None:
-            return []
-        keys: list[Key] = [(found.table.number, number) for number in found.chosen(plan.chosen)]
+        keys: dict[Key, None] = {
+            (found.table.number, n): None for found, numbers in self._tuples_of(query) for n in numbers
+        }
         return [self._process.states.get(key) for key in keys]
+
+    def _tuples_of(self, query: UserQuery) -> Iterator[tuple[Tuples, list[int]]]:
+        """The tuples whose sources a query reads, by table."""
+        plan = query.plan.sources
+        for table, chosen in plan.chosen_of() if plan is not None else []:
+            found = self._store.tuples(table)
+            if found is not None:
+                yield found, found.chosen(chosen)
 
     def _finish(self, running: Sequence[UserQuery]) -> None:
         """Queries of which all sources have ended: what is in the log is all that there will be."""
         ended = []
         for query in running:
             states = self._states_of(query)
-            if states and all(state is not None and state.state == "ended" for state in states):
+            if not states or not all(state is not None and state.state == "ended" for state in states):
+                continue
+            if join_of(query) is None or self._joins.end(query):
                 ended.append(query)
         for query in ended:
             query.finished = True

@@ -23,14 +23,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skerry.execution.blocks import rows_of, to_bytes
 from skerry.spark import databases, past
+from skerry.spark.join_stream import JoinStream
 from skerry.spark.log_source import LogSource, UnreadableError
 from skerry.spark.messages import (
     Batch,
     Begin,
+    BeginJoins,
     DatabaseAnswer,
     DatabaseRequest,
     Failed,
     Job,
+    JoinsTaken,
     PastAnswer,
     PastCancel,
     PastRequest,
@@ -64,6 +67,7 @@ class Driver:
         self._stopping, self._begun = threading.Event(), threading.Event()
         self._answered = threading.Event()
         self._taken = self._refused = False
+        self._joins = JoinStream(self._job, self._say, self._fail)
 
     def serve(self) -> None:
         """Until the gateway says that it is over, or is gone."""
@@ -80,6 +84,10 @@ class Driver:
                 case Taken(done):
                     self._taken = done
                     self._answered.set()
+                case BeginJoins(through):
+                    self._joins.begin(through)
+                case JoinsTaken(done):
+                    self._joins.taken(done)
                 case DatabaseRequest():
                     threading.Thread(target=self._read, args=(word,), daemon=True).start()
                 case PastRequest():
@@ -98,14 +106,19 @@ class Driver:
                 # While the gateway reads what it remembers. A cluster may have no workers now.
                 warm_up(self._spark)
             self._begun.wait()
+            self._joins.run(self._spark)
             while not self._stopping.is_set():
                 self._run_query(self._spark)
         except Exception as error:
-            if self._stopping.is_set():
-                return
-            self._say(Failed(cause(error)))
-            # What is left of Spark, such as a JVM that has ended, is no better than a process of its own that begins anew.
-            os._exit(1)
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """A streaming query has failed."""
+        if self._stopping.is_set():
+            return
+        self._say(Failed(cause(error)))
+        # What is left of Spark, such as a JVM that has ended, is no better than a process of its own that begins anew.
+        os._exit(1)
 
     def _run_query(self, spark: SparkSession) -> None:
         """Until a batch is refused: then the next query begins with that one."""
@@ -181,6 +194,7 @@ class Driver:
         self._taken = False
         self._answered.set()
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        self._joins.stop()
         if self._query is not None:
             self._query.stop()
         if self._spark is not None:

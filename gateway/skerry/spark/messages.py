@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from skerry.execution.join_buckets import Joined
 from skerry.storage.history.engine.messages import ClusterSelect
 
 
 @dataclass(frozen=True)
 class Job:
     """The gateway's first word: what the driver is to read, all paths absolute. ``local``: a directory for Spark's own files, whose
-    path has no comma; ``data``: where blocks are published."""
+    path has no comma; ``data``: where blocks are published; ``joins``: where window joins are, which Spark notes its progress in
+    ``join_checkpoint`` of."""
 
     master: str
     directory: str
@@ -19,6 +21,8 @@ class Job:
     index: str
     data: str
     checkpoint: str
+    joins: str
+    join_checkpoint: str
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,28 @@ class Batch:
 @dataclass(frozen=True)
 class Taken:
     """Whether the gateway is done with the batch. One that it could not take comes again."""
+
+    done: bool
+
+
+@dataclass(frozen=True)
+class BeginJoins:
+    """There are window joins: their streaming query may begin. ``through``: by stream of answers, up to which row of the log they are known
+    already."""
+
+    through: dict[int, int]
+
+
+@dataclass(frozen=True)
+class JoinBatch:
+    """What a batch of window joins came to. The driver waits for :class:`JoinsTaken`."""
+
+    joined: Joined
+
+
+@dataclass(frozen=True)
+class JoinsTaken:
+    """Whether the answers are durable. A batch whose are not comes again."""
 
     done: bool
 

@@ -26,15 +26,19 @@ from typing import IO
 import pyarrow as pa
 
 from skerry.execution.blocks import batch_of, from_bytes
+from skerry.execution.join_buckets import Joined
 from skerry.execution.matched import MatchedBatch
-from skerry.spark import checkpoint, environment, index_file
+from skerry.spark import checkpoint, environment, index_file, join_file
 from skerry.spark.messages import (
     Batch,
     Begin,
+    BeginJoins,
     DatabaseAnswer,
     DatabaseRequest,
     Failed,
     Job,
+    JoinBatch,
+    JoinsTaken,
     PastAnswer,
     PastCancel,
     PastRequest,
@@ -78,6 +82,9 @@ class SparkDriver:
         self._numbers = count(1)
         self._since, self._reason = time.monotonic(), ""
         self.state = "starting"
+        #: Makes answers of window joins durable, and says whether it could; what is known of them already, None: there are no joins.
+        self.take_joined: Callable[[Joined], bool] = lambda _: False
+        self.joined_through: Callable[[], dict[int, int] | None] = lambda: None
         self.batches = 0
         self.batch_seconds: deque[float] = deque(maxlen=100)
 
@@ -92,6 +99,13 @@ class SparkDriver:
         if self._thread.ident is None:
             self.prepare()
         self._say(Begin())
+        self.begin_joins()
+
+    def begin_joins(self) -> None:
+        """There are window joins, where there were none."""
+        through = self.joined_through()
+        if through is not None and self._begun.is_set():
+            self._say(BeginJoins(through))
 
     @property
     def trouble(self) -> str | None:
@@ -192,6 +206,8 @@ class SparkDriver:
             return False
         local = self._begin_local()
         progress = checkpoint.usable(self._directory, self._log_path)
+        joins = self._directory / join_file.DIRECTORY
+        joins_progress = checkpoint.usable(joins, self._log_path)
         job = Job(
             self._master,
             str(self._directory.resolve()),
@@ -200,6 +216,8 @@ class SparkDriver:
             str((self._directory / index_file.DIRECTORY).resolve()),
             str(self._directory.resolve()),
             str(progress.resolve()),
+            str(joins.resolve()),
+            str(joins_progress.resolve()),
         )
         home = environment.make_spark_home(local)
         own = environment.environment(os.environ, self._master, self._directory.resolve(), home)
@@ -250,6 +268,7 @@ class SparkDriver:
         failed, ran = "", False
         if self._begun.is_set():
             self._say(Begin())
+            self.begin_joins()
         if self._stopping.is_set():
             self._say(Stop())
         while True:
@@ -260,6 +279,8 @@ class SparkDriver:
             match word:
                 case Batch() as batch:
                     self._say(Taken(self._take(batch)))
+                case JoinBatch(joined):
+                    self._say(JoinsTaken(self._take_joined(joined)))
                 case Started():
                     self.state, self._reason, ran = "running", "", True
                 case Failed(reason):
@@ -294,6 +315,13 @@ class SparkDriver:
         self.batches += 1
         self.batch_seconds.append(time.monotonic() - began)
         return True
+
+    def _take_joined(self, joined: Joined) -> bool:
+        try:
+            return self.take_joined(joined)
+        except Exception:
+            log.exception("answers of joins could not be taken; they come again")
+            return False
 
     def _answer(self, answer: DatabaseAnswer | PastAnswer) -> None:
         asked = self._questions.get(answer.number)

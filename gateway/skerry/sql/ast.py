@@ -322,6 +322,16 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinWindow:
+    """``WINDOW [(one, other)] [=] size``. ``pair``: the aliases between which it is; None: between all. ``size``: its unit is one of
+    time, or ROWS."""
+
+    pair: tuple[Name, Name] | None
+    size: Number
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query. ``no_interleave``: all is sampled before any condition is asked. ``nested``: where queries stand that its rows start;
     ``into``: the storage point that its rows go to; ``combine``: aggregates over a point's rows; ``buffers``: where BUFFER stands in
@@ -353,6 +363,10 @@ class Select:
     wait: Wait | None = None
     #: Whether one of its tables is one of sensors that are no motes.
     of_sensors: bool = False
+    #: Of a join of streams: its windows, how late rows may be, and by which algorithm it is to run.
+    windows: tuple[JoinWindow, ...] = ()
+    lateness: Duration | None = None
+    using: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

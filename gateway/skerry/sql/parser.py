@@ -78,7 +78,7 @@ def _tables() -> str | bool:
 
 @cache
 def _lark() -> Lark:
-    grammar = grammar_of("query.lark")
+    grammar = grammar_of("query.lark", "join_windows.lark")
     # The basic lexer keeps keywords keywords everywhere: "SELECT FROM sensors" has no attribute FROM.
     return Lark(
         grammar,
@@ -91,10 +91,10 @@ def _lark() -> Lark:
     )
 
 
-def grammar_of(name: str) -> str:
-    """A grammar's text, with the expressions that all have in common."""
+def grammar_of(name: str, *behind: str) -> str:
+    """A grammar's text, with the expressions that all have in common, and what extends them."""
     folder = files("skerry.sql")
-    return "\n".join(folder.joinpath(part).read_text("utf-8") for part in (name, "expressions.lark"))
+    return "\n".join(folder.joinpath(part).read_text("utf-8") for part in (name, "expressions.lark", *behind))
 
 
 def parse(text: str, sensors: Collection[str] = ()) -> Statement:

@@ -12,6 +12,7 @@ from lark import Token, Tree
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.join_windows import refuse_windows, window_name, with_windows
 from skerry.sql.misspellings import guess_last
 from skerry.sql.quoting import unquoted
 from skerry.sql.units import TIME_NAMES, TIMES, time_of
@@ -40,6 +41,9 @@ _SINGLE = (
     "approximate",
     "start_now",
     "wait",
+    "windows",
+    "lateness",
+    "using",
 )
 
 #: What FOR counts, where it is no unit of time.
@@ -187,7 +191,8 @@ class TreeBuilder:
         )
         if any(table.name.name.lower() in self._sensors for table in tables):
             # What their columns are is not known here.
-            return replace(select, of_sensors=True)
+            return with_windows(replace(select, of_sensors=True), clauses)
+        refuse_windows(clauses)
         select = _with_event_names(select)
         _check_tables(select)
         return select
@@ -249,7 +254,7 @@ def _tables(node: Any, items: Span) -> tuple[ast.Table, ...]:
     return tuple(_table(_tree(table)) for table in _tree(node).children[1:])
 
 
-def _check_called(tables: Sequence[ast.Table]) -> None:
+def check_called(tables: Sequence[ast.Table]) -> None:
     called = [table.called for table in tables]
     for table in tables:
         if called.count(table.called) > 1:
@@ -314,7 +319,7 @@ def _with_event_names(select: ast.Select) -> ast.Select:
 
 def _check_tables(select: ast.Select) -> None:
     """What stands before a point is the table's name, or the one that the query gives it."""
-    _check_called(select.tables)
+    check_called(select.tables)
     known = [name for table in select.tables for name in (table.alias, table.name.name) if name is not None]
     of_stops = list(_names(select.stops))
     for name in _names(select):
@@ -530,6 +535,8 @@ def expression_of(node: Any) -> ast.Expression:
         return expression_of(tree.children[-1])
     if tree.data in ("number", "text", "null", "name", "name_group", "call", "call_of_nothing"):
         return _primary(tree, _span(tree))
+    if tree.data == "window_of":
+        return window_name(tree)
     if tree.data in ("minus", "negated"):
         operator = "-" if tree.data == "minus" else "NOT"
         return ast.Unary(operator, expression_of(tree.children[1]), _span(tree))

@@ -7,14 +7,16 @@ column its own (``place``), the stream attribute its own, which is the address (
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 #: The number of the tuple that a row is of; its time, and when it came (UTC).
 SOURCE, TIME, ARRIVAL = "_source", "_time", "_arrival"
-#: Streams in the log have numbers: motes' are below this one.
+#: Streams in the log have numbers: motes' are below this one, and answers of joins from :data:`ANSWERS` on, by the query's id.
 STREAMS = 1 << 31
+ANSWERS = 3 << 30
 
 INT, DECIMAL, DOUBLE, TEXT, BOOLEAN, TIMESTAMP = "int", "decimal", "double", "text", "boolean", "timestamp"
 #: The literal NULL's, which any other type takes.
@@ -77,6 +79,34 @@ class SourceOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """An alias of a join: the table that it follows, its rows' stream in the log, the part of WHERE that its static columns decide, and the
+    columns of the table that the join reads."""
+
+    alias: str
+    table: str
+    stream: int
+    chosen: Term | None
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """A join of streams within windows. ``spec``: what executors read of it (:mod:`skerry.execution.join_sets`); ``algorithm``, and
+    why."""
+
+    tables: tuple[JoinedTable, ...]
+    spec: str
+    algorithm: str
+    reason: str
+
+    def executed(self) -> dict[str, Any]:
+        """``spec``."""
+        found: dict[str, Any] = json.loads(self.spec)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class SourcePlan:
     """``table``: its name in lower case. ``stream``: the number of its rows' stream in the log; None: of static columns alone, for which
     nothing is opened. ``chosen``: the part of ``where`` that static columns decide, by which sources are chosen. ``order``, ``limit``: of
@@ -89,6 +119,20 @@ class SourcePlan:
     chosen: Term | None
     order: tuple[tuple[Term, bool], ...] = ()
     limit: int | None = None
+    #: Of a join: ``stream`` is that of its answers.
+    join: JoinPlan | None = None
+
+    def chosen_of(self) -> list[tuple[str, Term | None]]:
+        """The tables whose sources it reads, each with the condition by which they are chosen."""
+        if self.join is None:
+            return [(self.table, self.chosen)]
+        return list(dict.fromkeys((one.table, one.chosen) for one in self.join.tables))
+
+    def reads(self, table: str, column: str | None) -> bool:
+        """Whether it needs a table, or a column of it."""
+        if self.join is None:
+            return self.table == table and (column is None or column in self.needs())
+        return any(one.table == table and (column is None or column in one.needs) for one in self.join.tables)
 
     def shown_columns(self) -> set[str]:
         """Columns that its outputs read."""

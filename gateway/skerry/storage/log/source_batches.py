@@ -25,19 +25,22 @@ from skerry.storage.replacement import sync_directory
 SUFFIX = ".batches"
 #: A file with so many bytes is full.
 FILE_BYTES = 64 << 20
-#: Where a record says what: the file, the place in it, the bytes, the rows, and the bytes' checksum.
-_FILE, _OFFSET, _BYTES, _ROWS, _CRC = range(5)
+#: Where a record says what: the file, the place in it, the bytes, the rows, the bytes' checksum, and of answers up to which row of the log
+#: they are all there.
+_FILE, _OFFSET, _BYTES, _ROWS, _CRC, _THROUGH = range(6)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
-    """Some rows of one stream. ``time_us``: their greatest time, ``arrival_us``: when the last came, UTC; ``data``: an Arrow IPC stream."""
+    """Some rows of one stream. ``time_us``: their greatest time, ``arrival_us``: when the last came, UTC; ``data``: an Arrow IPC stream.
+    ``through``: of answers to a join, that with them all are there of rows of the log before this one."""
 
     stream: int
     rows: int
     time_us: int
     arrival_us: int
     data: bytes
+    through: int = 0
 
 
 class SourceFiles:
@@ -87,6 +90,15 @@ def rows_of(records: Records) -> Int64:
     return found
 
 
+def through_of(records: Records, first: int) -> dict[int, int]:
+    """By stream from this number on, the greatest ``through`` of its batches among some records."""
+    found: dict[int, int] = {}
+    for record in records[(records["kind"] == Kind.SOURCES) & (records["stream"] >= first)]:
+        stream = int(record["stream"])
+        found[stream] = max(found.get(stream, 0), int(record["value"][_THROUGH]))
+    return found
+
+
 class SourceWriter:
     """For the one process that appends."""
 
@@ -106,7 +118,14 @@ class SourceWriter:
             record = records[place]
             record["stream"], record["kind"] = batch.stream, Kind.SOURCES
             record["sample"], record["arrival"] = batch.time_us, batch.arrival_us
-            where = self._begin, self._size, len(batch.data), batch.rows, zlib.crc32(batch.data)
+            where = (
+                self._begin,
+                self._size,
+                len(batch.data),
+                batch.rows,
+                zlib.crc32(batch.data),
+                batch.through,
+            )
             record["value"][: len(where)] = where
             left = memoryview(batch.data)
             while left:

@@ -1,0 +1,135 @@
+"""The joins that there are as a file beside the log: the gateway appends changes, executors read them as far as a batch's version.
+
+Unlike the users' index it is what a restart goes on from: which bits of a row's state are whose is a function of a group's changes from
+its beginning. A start leaves out groups that have gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from skerry.execution.join_sets import SINCE, Change, JoinSets
+from skerry.storage.replacement import Replacement
+
+DIRECTORY, NAME = "joins", "changes"
+#: Groups that have gone and are told of once more.
+_TOLD = 1000
+_CHUNK = 1 << 16
+
+
+class JoinFile:
+    """For the gateway. ``sets``: all joins that there are. Raises OSError."""
+
+    def __init__(self, data: Path) -> None:
+        self.directory = data / DIRECTORY
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.path = self.directory / NAME
+        self.sets = JoinSets()
+        of_group: dict[str, list[Change]] = {}
+        for change in read(self.path):
+            before = self.sets.group_of.get(change[2])
+            self.sets.apply(change)
+            group = before or self.sets.group_of.get(change[2])
+            if group is not None:
+                of_group.setdefault(group, []).append(change)
+        kept = [one for group in self.sets.groups for one in of_group[group]]
+        gone = [name for _, name in self.sets.gone][-_TOLD:]
+        with Replacement(self.path) as file:
+            file.write(
+                _lines([[self.sets.version, SINCE, "", gone], *sorted(kept, key=lambda one: int(one[0]))])
+            )
+        self._file: int | None = None
+
+    def append(self, changes: Sequence[Sequence[object]]) -> int:
+        """Changes without their versions: durable when this returns the version with which they are there. Raises OSError."""
+        if self._file is None:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        numbered = [[self.sets.version + 1 + place, *change] for place, change in enumerate(changes)]
+        size = os.fstat(self._file).st_size
+        data = memoryview(_lines(numbered))
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fdatasync(self._file)
+        except OSError:
+            os.ftruncate(self._file, size)
+            raise
+        for change in numbered:
+            self.sets.apply(change)
+        return self.sets.version
+
+    def close(self) -> None:
+        """Write no more."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _lines(changes: Sequence[Change]) -> bytes:
+    return b"".join(json.dumps(change, separators=(",", ":")).encode() + b"\n" for change in changes)
+
+
+def read(path: Path) -> list[Change]:
+    """All whole changes; a torn last one is nobody's, as nobody was told of it."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in lines]
+
+
+def newest(path: Path) -> int:
+    """The version of the last change; 0: there is none."""
+    try:
+        with path.open("rb") as file:
+            end, size = file.seek(0, os.SEEK_END), _CHUNK
+            while True:
+                begin = max(0, end - size)
+                file.seek(begin)
+                lines = file.read(end - begin).split(b"\n")[:-1]
+                if len(lines) > 1 or begin == 0:
+                    return int(json.loads(lines[-1])[0]) if lines else 0
+                size *= 8
+    except FileNotFoundError:
+        return 0
+
+
+class JoinSetsReader:
+    """For drivers and executors: what was read for a batch serves the next one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode, self._read_to, self._version = -1, 0, 0
+        self._sets = JoinSets()
+
+    def at(self, version: int) -> JoinSets:
+        """As of a version. To be used before this is called again."""
+        with self._path.open("rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if inode != self._inode or self._version > version:
+                self._inode, self._read_to, self._version, self._sets = inode, 0, 0, JoinSets()
+            file.seek(self._read_to)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                change = json.loads(line)
+                if change[1] != SINCE:
+                    if change[0] > version:
+                        break
+                    self._version = change[0]
+                self._sets.apply(change)
+                self._read_to += len(line)
+        return self._sets
+
+
+_readers: dict[Path, JoinSetsReader] = {}
+
+
+def sets_at(path: Path, version: int) -> JoinSets:
+    """As of a version, from what this process has read already."""
+    if path not in _readers:
+        _readers[path] = JoinSetsReader(path)
+    return _readers[path].at(version)
