@@ -153,7 +153,9 @@ class Gateway:
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest
-        self.links = Links([root.link for root in self.roots], self.ingest.packets, self.ingest.idle)
+        self.links = Links(
+            [root.link for root in self.roots], self.ingest.packets, self.ingest.heard, self.ingest.idle
+        )
         if spark_ahead:
             self.spark.prepare()
         try:

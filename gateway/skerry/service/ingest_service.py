@@ -53,6 +53,8 @@ class IngestService:
         self._delivery, self._persistence = delivery, persistence
         self._alarms, self._watch, self._look = alarms, watch, look
         self._advanced = 0.0
+        #: Whether a root has said hello of which not all is remembered yet.
+        self._greeted = False
 
     def packets(self, brought: Sequence[tuple[int, list[Packet]]]) -> None:
         """What roots, by their place, have brought together; returns when everything is durable. StorageError: nothing was taken in."""
@@ -103,7 +105,15 @@ class IngestService:
                 self._delivery.refresh_feeds()
             if root.network.gap is not None and self._log.dating is not None:
                 self._log.dating.went_on(*root.network.gap)
-            self._persistence.try_commit()
+            self._persistence.unsaved = self._greeted = True
+
+    def heard(self) -> None:
+        """All that has come by now was read: of roots that said hello together is remembered once, before the first of their rows is
+        taken in."""
+        if self._greeted:
+            with self._lock:
+                self._greeted = False
+                self._persistence.try_commit()
 
     def idle(self) -> None:
         """Now and then."""

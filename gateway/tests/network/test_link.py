@@ -47,7 +47,7 @@ def came(packets: list[Packet]) -> list[Packet]:
 def test_a_port_among_the_connections_of_thousands_is_read_and_written() -> None:
     peer, packets, greeted = RootPeer(), list[Packet](), threading.Event()
     link = Link(peer.url, lambda _: greeted.set())
-    links = Links([link], lambda brought: packets.extend(brought[0][1]), lambda: None)
+    links = Links([link], lambda brought: packets.extend(brought[0][1]), lambda: None, lambda: None)
     try:
         links.open()
         links.start()
@@ -76,7 +76,7 @@ def test_a_device_is_read_and_written() -> None:
     root, device = os.openpty()
     greeted = threading.Event()
     link = Link(os.ttyname(device), lambda _: greeted.set())
-    links = Links([link], lambda _: None, lambda: None)
+    links = Links([link], lambda _: None, lambda: None, lambda: None)
     try:
         links.open()
         links.start()

@@ -12,8 +12,12 @@ import pytest
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import SQL, queue_rows, wait_for
+from skerry.service.gateway import Gateway
 from skerry.storage.log.record import Records
 from skerry.storage.log.stream_log import read
+from skerry_protocol import codec
+from skerry_protocol.framing import FrameKind, LinkFrame
+from skerry_protocol.packets import PacketType
 
 ROOTS = 8
 
@@ -61,3 +65,30 @@ def test_roots_share_an_append_and_its_failure(roots: list[RootPeer], tmp_path: 
         }
         assert len(stored) == ROOTS * 10
         assert "intake" not in [alarm["name"] for alarm in gateway.alarms.active()]
+
+
+def test_of_roots_that_say_hello_together_is_remembered_once(tmp_path: Path) -> None:
+    gateway = Gateway([f"root-{number}" for number in range(ROOTS)], tmp_path)
+    written = [bytearray() for _ in range(ROOTS)]
+    try:
+        for root, out in zip(gateway.roots, written, strict=True):
+            root.link.attach(out.extend)
+        gateway.links.take([b""] * ROOTS)
+        assert all(written)
+        save, saved = gateway.persistence.save, list[set[int]]()
+
+        def counted() -> None:
+            saved.append({root.network.root for root in gateway.roots if root.network.session})
+            save()
+
+        gateway.persistence.save = counted  # type: ignore[method-assign]
+        hellos = [
+            codec.encode(PacketType.HELLO, node=100 * number, session=3, seconds=9, ticks=0, query_version=0, queries=b"")
+            for number in range(ROOTS)
+        ]  # fmt: skip
+        gateway.links.take([LinkFrame(FrameKind.RESET_ACK, 0, hello).to_bytes() for hello in hellos])
+        assert saved[0] == {100 * number for number in range(ROOTS)}
+        assert len(saved) == 1
+        assert not gateway.persistence.unsaved
+    finally:
+        gateway.close()

@@ -28,16 +28,18 @@ STORE_AGAIN_S = 1.0
 
 class Links:
     """``on_packets`` is called with the packets of links, by their place among ``links``, and returns once they are durable: only then
-    are they acknowledged. When it raises StorageError they are held and tried again. ``on_idle`` is called a few times a second, and does
-    not raise."""
+    are they acknowledged. When it raises StorageError they are held and tried again. ``on_read`` is called before, once whatever has come
+    for all links was read; ``on_idle`` a few times a second; both do not raise."""
 
     def __init__(
         self,
         links: Sequence[Link],
         on_packets: Callable[[Sequence[tuple[int, list[Packet]]]], None],
+        on_read: Callable[[], None],
         on_idle: Callable[[], None],
     ) -> None:
-        self._links, self._on_packets, self._on_idle = tuple(links), on_packets, on_idle
+        self._links, self._on_packets = tuple(links), on_packets
+        self._on_read, self._on_idle = on_read, on_idle
         # ``select`` refuses files beyond the first 1,024, and among thousands of readers a port may be one of those.
         self._poll = select.poll()
         #: By file: whose port it is.
@@ -76,6 +78,7 @@ class Links:
         at, too."""
         for link, came in zip(self._links, data, strict=True):
             link.feed(came)
+        self._on_read()
         self._store()
         for link in self._links:
             link.go_on()
@@ -87,6 +90,7 @@ class Links:
         while not self._stop.is_set():
             for file, _ in self._poll.poll(1000 * POLL_S):
                 self._read(self._ports[file])
+            self._on_read()
             self._store()
             for link in self._links:
                 self._go_on(link)
