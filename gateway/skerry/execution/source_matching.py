@@ -14,7 +14,8 @@ from skerry.execution.deliveries import Delivery
 from skerry.execution.matched import HIT, Matched
 from skerry.execution.range_index import Int64, Places
 from skerry.planner.model.source_plans import SourcePlan, Term
-from skerry.sensors.evaluate import arrow_type, passes, schema_of, shown
+from skerry.sensors.array_calls import column_of
+from skerry.sensors.evaluate import arrow_type, evaluate, passes, schema_of, shown
 from skerry.storage.log.record import Records
 from skerry.storage.log.source_batches import SourceFiles
 
@@ -24,34 +25,42 @@ _OWN = "."
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """What users who get the same columns of the same rows have in common: a condition, and the columns with their types."""
+    """What users who get the same columns of the same rows have in common: a condition, the columns with their types, and the calls of
+    functions whose values are given back in place of what they are of."""
 
     where: Term | None
     columns: tuple[tuple[str, str], ...]
+    calls: tuple[Term, ...] = ()
 
     @classmethod
     def of(cls, plan: SourcePlan) -> SourceView:
         """Of a query. What its condition alone needs is not given back."""
         found = {name: kind for output in plan.outputs for name, kind in _typed(output.term)}
-        return cls(plan.where, tuple(sorted(found.items())))
+        calls = dict.fromkeys(call for output in plan.outputs for call in output.term.calls())
+        return cls(plan.where, tuple(sorted(found.items())), tuple(sorted(calls, key=column_of)))
 
     def to_text(self) -> str:
         """JSON."""
-        return json.dumps([self.where.to_list() if self.where is not None else None, self.columns])
+        where = self.where.to_list() if self.where is not None else None
+        return json.dumps([where, self.columns, [call.to_list() for call in self.calls]])
 
     @classmethod
     def from_text(cls, text: str) -> SourceView:
         """What :meth:`to_text` wrote."""
-        where, columns = json.loads(text)
+        where, columns, calls = json.loads(text)
         return cls(
             Term.from_list(where) if where is not None else None,
             tuple((name, kind) for name, kind in columns),
+            tuple(map(Term.from_list, calls)),
         )
 
 
 def _typed(term: Term) -> Iterable[tuple[str, str]]:
+    """The columns that it needs, but for those of calls."""
     if term.op == "column":
         yield str(term.value), term.type
+    if term.op == "CALL":
+        return
     for arg in term.args:
         yield from _typed(arg)
 
@@ -117,6 +126,7 @@ def _matched(stream: int, rows: SourceRows, entries: Mapping[int, SourceView]) -
     conditions: dict[Term | None, Places] = {}
     places, hits, at = list[Places](), list[tuple[int, int, int]](), 0
     needed: dict[str, str] = {}
+    calls: dict[str, Term] = {}
     for entry, view in sorted(entries.items()):
         if view.where not in conditions:
             passed = passes(view.where, rows.columns, count)
@@ -127,16 +137,30 @@ def _matched(stream: int, rows: SourceRows, entries: Mapping[int, SourceView]) -
             places.append(mine)
             at += len(mine)
             needed |= dict(view.columns)
-    arrays = [_column(rows, name, kind) for name, kind in needed.items()]
-    batch = pa.RecordBatch.from_arrays(
-        arrays or [pa.nulls(count)], [_OWN + name for name in needed] or [_OWN]
-    )
+            calls |= {column_of(call): call for call in view.calls}
     of_places = np.concatenate([np.empty(0, np.int32), *places])
+    arrays = [_column(rows, name, kind) for name, kind in needed.items()]
+    arrays += [_called(call, rows, of_places) for call in calls.values()]
+    batch = pa.RecordBatch.from_arrays(
+        arrays or [pa.nulls(count)], [_OWN + name for name in (*needed, *calls)] or [_OWN]
+    )
     return Matched(stream, rows.numbers, batch, of_places, np.array(hits, HIT)).wanted()
 
 
 def _column(rows: SourceRows, name: str, kind: str) -> pa.Array:
     return rows.columns[name] if name in rows.columns else pa.nulls(len(rows.numbers), arrow_type(kind))
+
+
+def _called(call: Term, rows: SourceRows, places: Places) -> pa.Array:
+    """A call's values in the rows that anybody has, once in each; NULL in others."""
+    mine = np.unique(places)
+    chosen, count = pa.array(mine), len(rows.numbers)
+    taken = {name: rows.columns[name].take(chosen) for name in {*call.columns()} if name in rows.columns}
+    back = np.zeros(count, np.int64)
+    back[mine] = np.arange(len(mine))
+    there = np.zeros(count, bool)
+    there[mine] = True
+    return evaluate(call, taken, len(mine)).take(pa.array(back, mask=~there))
 
 
 def delivered(plan: SourcePlan, rows: SourceRows, places: Places | None = None) -> Delivery | None:
@@ -147,7 +171,11 @@ def delivered(plan: SourcePlan, rows: SourceRows, places: Places | None = None) 
     if not len(places):
         return None
     chosen = pa.array(places)
-    taken = {name: rows.columns[name].take(chosen) for name in plan.shown_columns() if name in rows.columns}
+    # Where executors have evaluated calls, their values are there, and else what they are of.
+    names = plan.shown_columns() | {
+        column_of(call) for output in plan.outputs for call in output.term.calls()
+    }
+    taken = {name: rows.columns[name].take(chosen) for name in names if name in rows.columns}
     arrays = [shown(output.term, taken, len(places)) for output in plan.outputs]
     return Delivery(rows.numbers[places], pa.RecordBatch.from_arrays(arrays, schema=schema_of(plan)))
 

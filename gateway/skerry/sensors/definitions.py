@@ -10,6 +10,8 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.sensor_statements import ColumnText, CreateSensors, FieldText
 
+#: Arrays are of these.
+_ARRAYS = (plans.INT, plans.DOUBLE, plans.DECIMAL)
 #: As users write them → as they are.
 TYPES = {
     "int": plans.INT, "integer": plans.INT, "bigint": plans.INT,
@@ -160,7 +162,15 @@ def column_of(text: ColumnText) -> Column:
     """A column as it is written. Raises QueryError."""
     if text.fields:
         return Column(text.name.name, plans.TEXT, "", tuple(map(_field_of, text.fields)))
-    return Column(text.name.name, _type_of(text.type), text.unit or "")
+    kind = _array_of(text.type) if text.array else _type_of(text.type)
+    return Column(text.name.name, kind, text.unit or "")
+
+
+def _array_of(name: ast.Name) -> str:
+    kind = _type_of(name)
+    if kind not in _ARRAYS:
+        raise QueryError(f"an array of {name.name}", "arrays are of numbers, as in DOUBLE[]", name.span)
+    return f"{kind}[]"
 
 
 def _type_of(name: ast.Name) -> str:
@@ -175,10 +185,8 @@ def _type_of(name: ast.Name) -> str:
 
 def _field_of(text: FieldText) -> Field:
     kind, name = _type_of(text.type), text.name
-    if text.array and kind not in (plans.INT, plans.DOUBLE, plans.DECIMAL):
-        raise QueryError(
-            f"an array of {text.type.name}", "arrays are of numbers, as in DOUBLE[]", text.type.span
-        )
+    if text.array:
+        _array_of(text.type)
     if kind != plans.TIMESTAMP and text.format is not None:
         raise QueryError(f"'{name.name}' is no time", "FORMAT says how a TIMESTAMP is written", name.span)
     if kind != plans.TIMESTAMP and text.time:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import SourcePlan, Term
+from skerry.sensors import array_calls
 
 #: Decimals have so many places behind the point, exactly; what has more does not fit.
 DECIMAL = pa.decimal128(38, 9)
@@ -74,16 +75,24 @@ def _value(term: Term, columns: Mapping[str, pa.Array], count: int) -> Any:
     if term.op == "column":
         found = columns.get(str(term.value))
         return pa.nulls(count, arrow_type(term.type)) if found is None else found
+    if term.op == "CALL":
+        return _called(term, columns, count)
     args = [_value(arg, columns, count) for arg in term.args]
     kinds = [arg.type for arg in term.args]
-    if term.op in _LOGIC:
-        return _LOGIC[term.op](*args)
     if term.op == "LIKE":
         return pc.match_like(args[0], str(term.value))
     if term.op in _COMPARE:
         left, right = _alike(args, kinds)
         return _COMPARE[term.op](left, right)
-    return _reckoned(term, args)
+    return _LOGIC[term.op](*args) if term.op in _LOGIC else _reckoned(term, args)
+
+
+def _called(term: Term, columns: Mapping[str, pa.Array], count: int) -> pa.Array:
+    """Where executors have evaluated a call, its values are there."""
+    there = columns.get(array_calls.column_of(term))
+    if there is not None:
+        return there
+    return array_calls.value_of(term, [_value(arg, columns, count) for arg in term.args], count)
 
 
 def _alike(args: list[Any], kinds: list[str]) -> list[Any]:

@@ -51,7 +51,7 @@ def with_tables(select: ast.Select, tables: Mapping[str, SensorTable]) -> ast.Se
 def plan_of_join(select: ast.Select, tables: Mapping[str, SensorTable]) -> QueryPlan:
     """The plan of a query over several of these tables. Raises QueryError."""
     aliases = tuple(_alias(table, tables, select) for table in select.tables)
-    resolver = JoinResolver(aliases[0].table, aliases[0].called, aliases)
+    resolver = JoinResolver(aliases[0].table, aliases[0].called, aliases=aliases)
     outputs = _outputs(select, resolver)
     names = [one.called for one in aliases]
     where = resolver.condition(select.where) if select.where is not None else None

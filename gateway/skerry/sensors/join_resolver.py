@@ -41,6 +41,10 @@ class JoinResolver(Resolver):
 
     aliases: tuple[Resolver, ...] = ()
 
+    def _call(self, node: ast.Call) -> Term:
+        hint = "functions over arrays are of one table: select the array, or ask without the join"
+        raise QueryError(f"'{node.function}' is not computed in a join", hint, node.span)
+
     def _name(self, node: ast.Name) -> Found:
         before, names = (node.table or "").lower(), [one.called for one in self.aliases]
         if node.table is None:

@@ -9,6 +9,7 @@ from typing import Any
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.plans import Past, QueryPlan
 from skerry.planner.model.source_plans import SourceOutput, SourcePlan, Term
+from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.join_planning import plan_of_join, with_tables
 from skerry.sensors.resolver import Found, Resolver
@@ -25,14 +26,14 @@ _OTHERS = {
 }  # fmt: skip
 
 
-def plan_of(select: ast.Select, tables: Mapping[str, SensorTable]) -> QueryPlan:
+def plan_of(select: ast.Select, tables: Mapping[str, SensorTable], shapes: ShapesOf = no_shapes) -> QueryPlan:
     """The plan of a query over one of these tables. Raises QueryError."""
     _check_clauses(select)
     if len(select.tables) > 1:
         return plan_of_join(select, tables)
     [of] = select.tables
     table = tables[of.name.name.lower()]
-    resolver = Resolver(table, of.called)
+    resolver = Resolver(table, of.called, shapes)
     outputs = tuple(_outputs(select, resolver))
     where = resolver.condition(select.where) if select.where is not None else None
     order = tuple((resolver.expression(one.expression).term, one.descending) for one in select.order)
@@ -147,8 +148,9 @@ _WORDS = re.compile(r"[A-Za-z_°][A-Za-z0-9_]*|\"[^\"]+\"")
 _MOTES = "sensors"
 
 
-def planned(text: str, tables: Mapping[str, SensorTable]) -> QueryPlan | None:
-    """The plan of a query over one of these tables; None: it is over others, or no query. Raises QueryError."""
+def planned(text: str, tables: Mapping[str, SensorTable], shapes: ShapesOf = no_shapes) -> QueryPlan | None:
+    """The plan of a query over one of these tables; None: it is over others, or no query. ``shapes``: by the name of the table that has
+    them, for functions over arrays. Raises QueryError."""
     if not any(word.strip('"').lower() in tables for word in _WORDS.findall(text)):
         return None
     statement = parse(text, tables)
@@ -163,7 +165,7 @@ def planned(text: str, tables: Mapping[str, SensorTable]) -> QueryPlan | None:
         if unknown:
             hint = "tables of sensors are joined with each other: SHOW SENSORS lists them"
             raise QueryError(f"'{unknown[0].name.name}' is no table of sensors", hint, unknown[0].name.span)
-        return plan_of(statement, tables)
+        return plan_of(statement, tables, shapes)
     except QueryError as error:
         if keys == {_MOTES}:
             # A question to motes names other columns than those of a table that has their table's name.

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term
+from skerry.sensors.call_resolver import ShapesOf, call_of, no_shapes
 from skerry.sensors.definitions import TIME, Field, SensorTable
 from skerry.sql import ast
 from skerry.sql.ast import Span
@@ -32,10 +33,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """Of one table under the name that a query gives it."""
+    """Of one table under the name that a query gives it. ``shapes``: those that functions over arrays name."""
 
     table: SensorTable
     called: str
+    shapes: ShapesOf = no_shapes
 
     def condition(self, node: ast.Expression) -> Term:
         """What WHERE says. Raises QueryError."""
@@ -61,11 +63,13 @@ class Resolver:
             case ast.Binary():
                 found = self._binary(node)
             case ast.Call():
-                hint = "over streams there are columns, numbers, texts and conditions"
-                raise QueryError(f"'{node.function}' is no function over sensors", hint, node.span)
+                found = Found(self._call(node))
             case _:
                 found = Found(self._test(node))
         return found
+
+    def _call(self, node: ast.Call) -> Term:
+        return call_of(node, self.expression, self.shapes)
 
     def _test(self, node: ast.IsNull | ast.Between | ast.InList | ast.Like) -> Term:
         match node:

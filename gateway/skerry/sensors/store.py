@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import SourcePlan, Term
 from skerry.sensors import values
 from skerry.sensors.definitions import SensorTable, column_of, define
@@ -110,6 +111,22 @@ class SensorStore:
         return pa.RecordBatch.from_arrays(
             [shown(output.term, own, count).take(places) for output in plan.outputs], schema=schema_of(plan)
         )
+
+    def shapes(self, name: ast.Text) -> dict[str, list[float]]:
+        """The arrays of a table's tuples by their names: its first TEXT and its first array. Raises QueryError."""
+        found = self._by_key.get(name.text.lower())
+        if found is None:
+            guess = did_you_mean(name.text, list(self._by_key))
+            hint = f"{guess}shapes are in a table, as in CREATE SENSORS shapes (name TEXT, points DOUBLE[])"
+            raise QueryError(f"there is no table '{name.text}'", hint, name.span)
+        columns, kept = found.table.columns, found.columns()
+        texts = [c.name.lower() for c in columns if c.type == plans.TEXT and not c.fields]
+        arrays = [c.name.lower() for c in columns if c.type.endswith("[]")]
+        if not texts or not arrays:
+            hint = "a table of shapes is made as in CREATE SENSORS shapes (name TEXT, points DOUBLE[])"
+            raise QueryError(f"table '{found.table.name}' has no names with arrays", hint, name.span)
+        rows = zip(kept[texts[0]].to_pylist(), kept[arrays[0]].to_pylist(), strict=True)
+        return {label: points for label, points in rows if label is not None and points is not None}
 
     # ---- statements ----
 

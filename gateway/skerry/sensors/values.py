@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -14,7 +16,7 @@ from skerry.sensors.definitions import Column
 from skerry.sensors.evaluate import arrow_type
 from skerry.sql.sensor_statements import Value
 
-#: As it is kept, also in JSON: decimals and times are texts.
+#: As it is kept, also in JSON: decimals, times and arrays are texts.
 Kept = int | float | str | bool | None
 
 
@@ -26,6 +28,8 @@ def kept(column: Column, value: Value) -> Kept:
     """A value of a statement as its column has it. Raises ValueRefusedError."""
     if value is None:
         return None
+    if column.type.endswith("[]"):
+        return read(column, value if isinstance(value, str) else str(value))
     fits = {
         plans.TEXT: isinstance(value, str), plans.BOOLEAN: isinstance(value, bool), plans.TIMESTAMP: isinstance(value, str),
     }.get(column.type, isinstance(value, Decimal))  # fmt: skip
@@ -39,32 +43,50 @@ def kept(column: Column, value: Value) -> Kept:
 def read(column: Column, text: str) -> Kept:
     """A value that is written as a text, in a CSV file as in a statement. Raises ValueRefusedError."""
     try:
-        match column.type:
-            case plans.INT:
-                whole = Decimal(text)
-                if whole != whole.to_integral_value() or abs(whole) >= 2**63:
-                    raise ValueError
-                return int(whole)
-            case plans.DECIMAL:
-                number = Decimal(text)
-                if not number.is_finite() or number.adjusted() > 28 or number != round(number, 9):
-                    raise ValueError
-                return format(number, "f")
-            case plans.DOUBLE:
-                return float(text)
-            case plans.BOOLEAN:
-                return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}[
-                    text.lower()
-                ]
-            case plans.TIMESTAMP:
-                moment = datetime.fromisoformat(text)
-                moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-                return moment.astimezone(UTC).isoformat()
+        return _array(column.type, text) if column.type.endswith("[]") else _scalar(column.type, text)
     except (ValueError, KeyError, InvalidOperation, OverflowError):
         raise ValueRefusedError(
             f"column {column.name} is {column.type.upper()}, which '{text}' is not"
         ) from None
+
+
+def _scalar(kind: str, text: str) -> Kept:
+    """Raises ValueError, KeyError, InvalidOperation, OverflowError."""
+    match kind:
+        case plans.INT:
+            whole = Decimal(text)
+            if whole != whole.to_integral_value() or abs(whole) >= 2**63:
+                raise ValueError
+            return int(whole)
+        case plans.DECIMAL:
+            number = Decimal(text)
+            if not number.is_finite() or number.adjusted() > 28 or number != round(number, 9):
+                raise ValueError
+            return format(number, "f")
+        case plans.DOUBLE:
+            return float(text)
+        case plans.BOOLEAN:
+            return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}[text.lower()]
+        case plans.TIMESTAMP:
+            moment = datetime.fromisoformat(text)
+            moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+            return moment.astimezone(UTC).isoformat()
     return text
+
+
+def _array(kind: str, text: str) -> str:
+    """Numbers as in ``[1, 2.5]``, once they are read. Raises ValueError."""
+    found = json.loads(text)
+    whole = kind == f"{plans.INT}[]"
+    if not isinstance(found, list) or not all(_is_number(one, whole) for one in found):
+        raise ValueError
+    return json.dumps(found)
+
+
+def _is_number(value: object, whole: bool) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -(2**63) <= value < 2**63 and value == int(value) if whole else math.isfinite(value)
 
 
 def _shown(value: Value) -> str:
@@ -76,6 +98,8 @@ def arrow(column: Column, values: Iterable[Kept]) -> pa.Array:
     found: list[Any] = list(values)
     if column.type == plans.DECIMAL:
         found = [None if value is None else Decimal(value) for value in found]
+    elif column.type.endswith("[]"):
+        found = [None if value is None else json.loads(value) for value in found]
     elif column.type == plans.TIMESTAMP:
         found = [None if value is None else datetime.fromisoformat(value) for value in found]
     return pa.array(found, arrow_type(column.type))

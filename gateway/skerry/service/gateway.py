@@ -218,7 +218,7 @@ class Gateway:
         [counters] = state["gateway"]
         sensors = self.persistence.sensors
         sensors.restore(state["sensor_tables"], state["sensor_tuples"], counters["last_sensor_stream"])
-        plans = restore(self._queries, state, sensors.tables())
+        plans = restore(self._queries, state, sensors)
         for query in self._queries.all():
             if not query.past_only:
                 self.delivery.subscribe(query)

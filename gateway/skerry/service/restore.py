@@ -12,8 +12,8 @@ from skerry.planner.model.joined_tables import Tables, TableSchema
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
-from skerry.sensors.definitions import SensorTable
 from skerry.sensors.planning import planned
+from skerry.sensors.store import SensorStore
 from skerry.service.queries import Ended, Queries, UserQuery
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError
@@ -26,7 +26,7 @@ Asked = tuple[str | int, ...]
 
 
 def restore(
-    queries: Queries, state: Mapping[str, Sequence[Row]], sensors: Mapping[str, SensorTable]
+    queries: Queries, state: Mapping[str, Sequence[Row]], sensors: SensorStore
 ) -> dict[str, QueryPlan]:
     """Fill ``queries``, beside these tables of sensors, with those of a state, in the order in which they were asked: a storage point comes
     before those that read it. Returns their plans by id; those that cannot be planned any more are among the ended."""
@@ -90,10 +90,10 @@ def _plan(
     number: int | None,
     tables: Tables,
     srt: Srt | None,
-    sensors: Mapping[str, SensorTable],
+    sensors: SensorStore,
 ) -> tuple[QueryPlan, Point | None]:
     """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
-    asked = planned(sql, sensors)
+    asked = planned(sql, sensors.tables(), sensors.shapes)
     if asked is not None:
         return asked, None
     plan = plan_query(sql, queries.points(), tables, restored=True)

@@ -84,4 +84,4 @@ class SensorService:
     def plan(self, sql: str) -> QueryPlan | None:
         """The plan of a query over such a table; None: it is over none. Raises QueryError."""
         with self._lock:
-            return planned(sql, self.store.tables())
+            return planned(sql, self.store.tables(), self.store.shapes)

@@ -68,6 +68,7 @@ class ColumnText:
     type: ast.Name
     unit: str | None
     fields: tuple[FieldText, ...] = ()
+    array: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,8 @@ def _column(tree: Tree[Token]) -> ColumnText:
     if str(kind).lower() == "stream":
         hint = f"say what comes, as in {name} STREAM (level DECIMAL 'ppm', at TIMESTAMP TIME)"
         raise QueryError("a stream has no fields", hint, _span(kind))
-    return ColumnText(_name(name), _name(kind), _text(rest[0]))
+    array, unit = rest
+    return ColumnText(_name(name), _name(kind), _text(unit), array=array is not None)
 
 
 def _field(tree: Tree[Token]) -> FieldText:
@@ -312,12 +314,14 @@ def _copy(tree: Tree[Token]) -> Copy:
 
 
 def _add(tree: Tree[Token]) -> AddColumn:
-    _, name, _, column, kind, unit = tree.children
+    _, name, _, column, kind, array, unit = tree.children
     if str(kind).lower() == "stream":
         raise QueryError(
             "a stream is not added to a table", "make another table with CREATE SENSORS", _span(kind)
         )
-    return AddColumn(_name(name), ColumnText(_name(column), _name(kind), _text(unit)))
+    return AddColumn(
+        _name(name), ColumnText(_name(column), _name(kind), _text(unit), array=array is not None)
+    )
 
 
 def _show(tree: Tree[Token]) -> ShowSensors:

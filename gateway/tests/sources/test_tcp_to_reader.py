@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import skerry
 from gateway.tests.process import Daemon, wait_for
 from gateway.tests.sources.line_server import LineServer, Reader, eventually
 
@@ -26,6 +27,32 @@ def servers() -> Iterator[list[LineServer]]:
 def sources(daemon: Daemon) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = daemon.client().status()["sources"]
     return found
+
+
+def check_arrays(ada: skerry.Client) -> None:
+    """Executors say which known shape an array is nearest to, and where its peaks are."""
+    server = LineServer()
+    ada.execute("CREATE SENSORS shapes (name TEXT, points DOUBLE[])")
+    ada.execute("INSERT INTO shapes VALUES ('rise', '[1, 2, 3, 4]'), ('bump', '[0, 9, 0, 0]')")
+    ada.execute("CREATE SENSORS counters (id INT, reading STREAM (counts INT[], times DOUBLE))")
+    ada.execute(f"INSERT INTO counters VALUES (1, '{server.address}')")
+    sql = (
+        "SELECT NEAREST(counts, 'shapes') AS shape, PEAKS(counts, 5) AS peaks, WITHOUT(counts, 'shapes', 'rise', times) AS rest "
+        "FROM counters WHERE NEAREST(counts, 'shapes') IS NOT NULL"
+    )
+    reader = Reader(ada.query(sql))
+    server.send(
+        {"counts": [5, 6, 8, 9], "times": 2}, {"counts": [1, 2]}, {"counts": [1, 8, 1, 1], "times": 0}
+    )
+    eventually(
+        lambda: reader.got,
+        [
+            {"shape": "rise", "peaks": [], "rest": [3.0, 2.0, 2.0, 1.0]},
+            {"shape": "bump", "peaks": [1], "rest": [1.0, 8.0, 1.0, 1.0]},
+        ],
+    )
+    reader.rows.stop()
+    server.close()
 
 
 @pytest.mark.spark
@@ -66,6 +93,7 @@ def test_lines_over_tcp_stream_back_also_after_kill_9(daemon: Daemon, servers: l
     wait_for(lambda: sources(daemon)[0]["misfits"] == 2 and sources(daemon)[0]["ahead"] == 1)
     assert "it is no JSON" in sources(daemon)[0]["sample"][0]
     assert "field level is DECIMAL, which 'much' is not" in sources(daemon)[0]["sample"][1]
+    check_arrays(ada)
     # Killed: readers go on where they were, and neither lose nor repeat a row of the log.
     daemon.kill()
     wait_for(lambda: servers[0].listeners == 0)

@@ -37,8 +37,8 @@ _SHOWN = {
 @dataclass(frozen=True, slots=True)
 class Term:
     """``op``: ``column`` or ``literal``, whose ``value`` says which; a comparison, ``AND``, ``OR``, ``NOT``, ``+ - * / %``, ``NEGATE``,
-    ``IS NULL``, or ``LIKE`` with the pattern as ``value``. ``type``: one of those above, of an array with ``[]`` behind it. Decimals and
-    times are texts."""
+    ``IS NULL``, ``LIKE`` with the pattern as ``value``, or ``CALL`` of the function that ``value`` names. ``type``: one of those above, of
+    an array with ``[]`` behind it. Decimals and times are texts."""
 
     op: str
     type: str
@@ -61,6 +61,14 @@ class Term:
             yield str(self.value)
         for arg in self.args:
             yield from arg.columns()
+
+    def calls(self) -> Iterator[Term]:
+        """Calls in it that are in no other one."""
+        if self.op == "CALL":
+            yield self
+            return
+        for arg in self.args:
+            yield from arg.calls()
 
 
 @dataclass(frozen=True, slots=True)
