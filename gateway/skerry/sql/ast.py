@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
+from operator import is_
 from typing import Any, TypeVar
 
 _Node = TypeVar("_Node")
+#: By kind of node, names of what it is made of; None: it is none. To find them takes as long as much of a query's planning.
+_PARTS: dict[type, tuple[str, ...] | None] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,9 +436,16 @@ def walk(node: Any) -> Iterator[Any]:
         found = left.pop()
         if isinstance(found, tuple):
             left += reversed(found)
-        elif is_dataclass(found):
+        elif (parts := _parts(type(found))) is not None:
             yield found
-            left += [getattr(found, part.name) for part in reversed(fields(found))]
+            left += [getattr(found, part) for part in reversed(parts)]
+
+
+def _parts(kind: type) -> tuple[str, ...] | None:
+    """Names of what nodes of this kind are made of; None: they are no nodes."""
+    if kind not in _PARTS:
+        _PARTS[kind] = tuple(part.name for part in fields(kind)) if is_dataclass(kind) else None
+    return _PARTS[kind]
 
 
 def operands(node: Expression, operator: str) -> list[Expression]:
@@ -461,19 +471,22 @@ def depth(node: Any) -> int:
         elif isinstance(found, Binary) and found.operator in ("AND", "OR"):
             left += [(part, above + 1) for part in operands(found, found.operator)]
             deepest = max(deepest, above + 1)
-        elif is_dataclass(found):
+        elif (parts := _parts(type(found))) is not None:
             within = above + isinstance(found, Call | Unary | Binary | IsNull | Between | InList | Like)
             deepest = max(deepest, within)
-            left += [(getattr(found, part.name), within) for part in fields(found)]
+            left += [(getattr(found, part), within) for part in parts]
     return deepest
 
 
 def rewritten(node: Any, kind: type[_Node], change: Callable[[_Node], _Node]) -> Any:
     """A part of the tree with all nodes of a kind changed, inner ones first."""
     if isinstance(node, tuple):
-        return tuple(rewritten(item, kind, change) for item in node)
-    if not is_dataclass(node) or isinstance(node, type):
+        items = tuple(rewritten(item, kind, change) for item in node)
+        return node if all(map(is_, items, node)) else items
+    names = _parts(type(node))
+    if names is None:
         return node
-    parts = {part.name: rewritten(getattr(node, part.name), kind, change) for part in fields(node)}
-    made = replace(node, **parts)
+    had = [getattr(node, name) for name in names]
+    parts = [rewritten(part, kind, change) for part in had]
+    made = node if all(map(is_, parts, had)) else replace(node, **dict(zip(names, parts, strict=True)))
     return change(made) if isinstance(made, kind) else made
