@@ -14,7 +14,8 @@ import typer
 from skerry.storage.history.retention import GIGABYTE, KEEP_MAXIMUM, Retention
 
 
-def _default_data() -> Path:
+def default_data() -> Path:
+    """The data directory where nothing is said. Raises OSError."""
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
         return (Path(state) if state else Path.home() / ".local" / "state") / "skerry"
@@ -61,6 +62,13 @@ def gateway(
         typer.Option(
             help="what streams that are no motes' may open: loopback (the default), a host, scheme://host[:port], or a folder; several: "
             "--sources A --sources B"
+        ),
+    ] = None,
+    secrets: Annotated[
+        Path | None,
+        typer.Option(
+            help="folder of secrets that addresses of streams may name: HOST[:PORT]/NAME, for who runs the gateway alone; default: "
+            "secrets in --data"
         ),
     ] = None,
     keep_days: Annotated[
@@ -139,9 +147,11 @@ def gateway(
         tls = tls_options(tls_cert, tls_key)
         servers = Servers(listen, api_workers, tokens, tls)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
-        data = data or _default_data()
+        data = data or default_data()
         allowed = sources or DEFAULT
-        daemon = Gateway(link, data, master, retention, backlog, tables, speed, allowed, spark_ahead=True)
+        daemon = Gateway(
+            link, data, master, retention, backlog, tables, speed, allowed, secrets, spark_ahead=True
+        )
         settings = {"token_file": token_file, "extensions": extensions, "verbose": verbose}
         servers.prepare(daemon, data, limits, settings)
         daemon.start()

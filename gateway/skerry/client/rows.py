@@ -89,6 +89,11 @@ class Rows:
         #: Rows that were handed out of those behind the position: of a join, several have one number.
         self._ahead = 0
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether :attr:`position` is behind the row that was handed out last: of a join, several have one number."""
+        return not self._ahead
+
     def stop(self) -> None:
         """Stop the query."""
         self._client.stop(self.id)

@@ -91,6 +91,10 @@ class SensorStore:
         """A table with its tuples; None: there is no such table."""
         return self._by_key.get(key)
 
+    def all(self) -> list[Tuples]:
+        """All tables, each with its tuples."""
+        return list(self._by_key.values())
+
     def static_rows(self, plan: SourcePlan) -> pa.RecordBatch:
         """The answer to a query over static columns. QueryError: the table has gone."""
         found = self._by_key.get(plan.table)

@@ -33,6 +33,7 @@ from skerry.service.source_service import SourceService
 from skerry.service.watch import Watch
 from skerry.sources.addresses import DEFAULT
 from skerry.sources.messages import Job
+from skerry.sources.secrets import FOLDER
 from skerry.spark.index_file import IndexFile
 from skerry.spark.join_file import JoinFile
 from skerry.spark.master import is_cluster
@@ -55,7 +56,8 @@ class Gateway:
     """One daemon. Its services' methods may be called from any thread: ``queries`` is what users ask, ``delivery`` how they get their rows,
     ``ingest`` what motes say, ``site`` what there is and how it is. ``links``: a URL for each root; ``backlog``: rows of the log that a
     reader may be behind; ``speed``: s of network time in one of this machine's; ``sources``: what sources that are
-    no motes may be opened (:mod:`skerry.sources.addresses`); ``spark_ahead``: Spark starts while what is remembered is read."""
+    no motes may be opened (:mod:`skerry.sources.addresses`), ``secrets``: the folder of what is put into their addresses; ``spark_ahead``:
+    Spark starts while what is remembered is read."""
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class Gateway:
         tables: Path | None = None,
         speed: float = 1.0,
         sources: Sequence[str] = DEFAULT,
+        secrets: Path | None = None,
         *,
         spark_ahead: bool = False,
     ) -> None:
@@ -133,7 +136,9 @@ class Gateway:
             self.sensors,
             self.joins,
         )
-        job = Job(str(self.sensors.files.resolve()), tuple(sources))
+        job = Job(
+            str(self.sensors.files.resolve()), tuple(sources), str((secrets or data / FOLDER).resolve())
+        )
         self.sources = SourceService(
             self._lock, self._data, self.log, self.sensors.store, self._queries, self.persistence, self.alarms, job, self.queries.remove,
             self.joins,

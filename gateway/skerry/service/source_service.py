@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from skerry.planner.model.source_plans import STREAMS
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.store import SensorStore, Tuples
 from skerry.service.alarms import Alarms
@@ -18,6 +19,7 @@ from skerry.service.queries import Queries, UserQuery
 from skerry.sources.messages import Job, Key, SourceState, Wanted
 from skerry.sources.supervisor import IntakeProcess
 from skerry.storage.log.source_batches import SourceBatch
+from skerry.storage.log.source_positions import Position, Source
 from skerry.storage.log.stream_log import StreamLog
 from skerry.storage.state import DataDirectory, StorageError
 
@@ -46,8 +48,11 @@ class SourceService:
         self._joins = joins
         self._lock, self._data, self._log, self._store = lock, data, stream_log, store
         self._queries, self._persistence, self._alarms, self._remove = queries, persistence, alarms, remove
-        self._process = IntakeProcess(job, self._append)
+        self._process = IntakeProcess(job, self._append, self._position)
         self._stopping = threading.Event()
+        #: The tuples whose sources are wanted, and whether that is known yet.
+        self._rows: dict[Key, tuple[Any, ...]] = {}
+        self._looked = False
         self._thread = threading.Thread(target=self._run, name="sources' queries", daemon=True)
 
     def start(self) -> None:
@@ -61,6 +66,11 @@ class SourceService:
         if self._thread.ident is not None:
             self._thread.join(5)
         self._process.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process that reads; None: there is none."""
+        return self._process.pid
 
     def status(self) -> list[dict[str, Any]]:
         """How each source is that is to be open."""
@@ -91,13 +101,36 @@ class SourceService:
                     # The log must not name streams that a restart would not know.
                     self._persistence.commit()
                 self._data.check_room()
-                self._log.append_sources(batches)
+                self._log.append_sources([self._of_wanted(batch) for batch in batches])
             except (StorageError, OSError) as error:
                 text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self._alarms.on("sources", f"no rows of sources are taken in: {text}; sources wait")
                 return False
             self._alarms.off("sources")
             return True
+
+    def _position(self, key: Key) -> Position | None:
+        return self._log.positions.get((STREAMS + key[0], key[1]))
+
+    def _of_wanted(self, batch: SourceBatch) -> SourceBatch:
+        """A batch without the positions of those that nobody wants any more: they have been forgotten."""
+        table = batch.stream - STREAMS
+        left = {
+            number: position
+            for number, position in batch.positions.items()
+            if position.lasting or (table, number) in self._rows
+        }
+        return batch if len(left) == len(batch.positions) else dataclasses.replace(batch, positions=left)
+
+    def _forget(self) -> None:
+        """Positions that nobody will ask for: of sources that begin anew, and of tuples that are gone."""
+        known = {found.table.number: found.rows for found in self._store.all()}
+
+        def gone(source: Source, position: Position) -> bool:
+            key = source[0] - STREAMS, source[1]
+            return key not in self._rows if not position.lasting else key[1] not in known.get(key[0], ())
+
+        self._log.forget_positions(gone)
 
     # ---- what is wanted ----
 
@@ -112,17 +145,27 @@ class SourceService:
         """Follow what queries and tables have become."""
         with self._lock:
             self._leave_abandoned()
-            running = self._running()
-            tables: dict[int, SensorTable] = {}
-            rows: dict[Key, tuple[Any, ...]] = {}
-            for query in running:
-                for found, numbers in self._tuples_of(query):
-                    tables[found.table.number] = found.table
-                    rows |= {(found.table.number, n): found.rows[n] for n in numbers}
-            # A join has all rows that come once its sources are open.
-            self._joins.follow()
-            self._process.want(Wanted(tables, rows))
-            self._finish(running)
+            running = self._want()
+            if self._finish(running):
+                # Who asks from now on is not told that his sources have ended: they are opened anew.
+                self._want()
+
+    def _want(self) -> list[UserQuery]:
+        """Have read what queries want; these."""
+        running = self._running()
+        tables: dict[int, SensorTable] = {}
+        rows: dict[Key, tuple[Any, ...]] = {}
+        for query in running:
+            for found, numbers in self._tuples_of(query):
+                tables[found.table.number] = found.table
+                rows |= {(found.table.number, n): found.rows[n] for n in numbers}
+        # A join has all rows that come once its sources are open.
+        self._joins.follow()
+        if rows.keys() != self._rows.keys() or not self._looked:
+            self._rows, self._looked = rows, True
+            self._forget()
+        self._process.want(Wanted(tables, rows))
+        return running
 
     def _running(self) -> list[UserQuery]:
         found = []
@@ -147,8 +190,8 @@ class SourceService:
             if found is not None:
                 yield found, found.chosen(chosen)
 
-    def _finish(self, running: Sequence[UserQuery]) -> None:
-        """Queries of which all sources have ended: what is in the log is all that there will be."""
+    def _finish(self, running: Sequence[UserQuery]) -> bool:
+        """Queries of which all sources have ended: what is in the log is all that there will be. Whether there were any."""
         ended = []
         for query in running:
             states = self._states_of(query)
@@ -161,6 +204,7 @@ class SourceService:
             self._persistence.note(query.id)
         if ended:
             self._persistence.try_commit()
+        return bool(ended)
 
     def _leave_abandoned(self) -> None:
         left = [query for query in self._running() if query.abandoned(time.monotonic())]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 #: What is allowed where nothing is said: this machine, and files in the data directory's ``streams/``.
 DEFAULT = ("loopback",)
 #: Schemes whose addresses are files.
-FILES = frozenset({"file", "replay", "folder"})
+FILES = frozenset({"file", "replay", "folder", "serial"})
 
 
 def address_of(values: Sequence[object], stream: int) -> str:
@@ -21,10 +21,11 @@ def address_of(values: Sequence[object], stream: int) -> str:
     return next((value for value in values if isinstance(value, str) and "://" in value), "")
 
 
-def refusal(address: str, allowed: Sequence[str], folder: Path) -> str | None:
-    """Why an address may not be opened; None: it may. ``allowed``: ``loopback``, ``host``, ``scheme://host[:port]``, or a folder."""
+def refusal(address: str, allowed: Sequence[str] | None, folder: Path) -> str | None:
+    """Why an address may not be opened; None: it may. ``allowed``: ``loopback``, ``host``, ``scheme://host[:port]``, or a folder; None:
+    anything that is an address."""
     try:
-        url = urlsplit(address)
+        url = urlsplit(address, allow_fragments=False)
         scheme, host, port = url.scheme.lower(), (url.hostname or "").lower(), url.port
     except ValueError:
         scheme = ""
@@ -32,6 +33,8 @@ def refusal(address: str, allowed: Sequence[str], folder: Path) -> str | None:
         return (
             f"'{address}' is no address: write scheme://host:port" if address else "the tuple has no address"
         )
+    if allowed is None:
+        return None
     if scheme in FILES:
         return _file_refusal(Path(url.netloc + url.path), allowed, folder)
     if any(_allows(one, scheme, host, port) for one in allowed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -12,21 +13,33 @@ from skerry.sensors.definitions import SensorTable
 from skerry.sensors.evaluate import MOMENT, arrow_type
 from skerry.sources.decoding import columns_of
 from skerry.sources.reading import Arrived, Reading
-from skerry.storage.log.source_batches import SourceBatch
+from skerry.storage.log.source_batches import POSITIONS, SourceBatch
+from skerry.storage.log.source_positions import Position, to_text
 
 #: Batches with more rows are packed.
 _PACKED_ROWS = 256
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def batch_of(table: SensorTable, parts: Sequence[tuple[Reading, list[Arrived]]]) -> SourceBatch:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one source, where it goes on behind them, and which of its values is the last of them."""
+
+    reading: Reading
+    rows: list[Arrived]
+    position: Position | None
+    last: int
+
+
+def batch_of(table: SensorTable, parts: Sequence[Part]) -> SourceBatch:
     """Rows with the static values of their tuples: the columns of :mod:`skerry.planner.model.source_plans`."""
     stream = table.stream
     assert stream is not None
-    rows = [row for _, arrived in parts for row in arrived]
-    own = [reading.values for reading, arrived in parts for _ in arrived]
+    rows = [row for part in parts for row in part.rows]
+    own = [part.reading.values for part in parts for _ in part.rows]
+    positions = {part.reading.number: part.position for part in parts if part.position is not None}
     arrays = {
-        plans.SOURCE: pa.array([reading.number for reading, arrived in parts for _ in arrived], pa.int64()),
+        plans.SOURCE: pa.array([part.reading.number for part in parts for _ in part.rows], pa.int64()),
         plans.TIME: pa.array([row.time_us for row in rows], MOMENT),
         plans.ARRIVAL: pa.array([row.arrival_us for row in rows], MOMENT),
         **values.columns(table.columns, own),
@@ -35,6 +48,8 @@ def batch_of(table: SensorTable, parts: Sequence[tuple[Reading, list[Arrived]]])
     for field, column in zip(stream.fields, fields, strict=True):
         arrays[f"{stream.name.lower()}.{field.name.lower()}"] = pa.array(column, arrow_type(field.full_type))
     made = pa.table(arrays)
+    if positions:
+        made = made.replace_schema_metadata({POSITIONS: to_text(positions)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(
         sink, made.schema, options=_OPTIONS if len(rows) > _PACKED_ROWS else None
@@ -46,4 +61,5 @@ def batch_of(table: SensorTable, parts: Sequence[tuple[Reading, list[Arrived]]])
         max(row.time_us for row in rows),
         max(row.arrival_us for row in rows),
         bytes(sink.getvalue()),
+        positions=positions,
     )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from typing import Any, ClassVar
-from urllib.parse import urlencode
 
 import httpx
 import msgspec
 
+from skerry.sources import http_request
 from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Value
 from skerry.sql.units import time_of
 
@@ -35,8 +35,7 @@ class HttpPolling(StreamType):
         options = sensor.options
         self.every_s = seconds(options.get("every", f"{EVERY_S}s"))
         self._is_csv = options.get("format", "json") == "csv"
-        rest = urlencode({name: value for name, value in options.items() if name not in _OWN})
-        self._url = sensor.url._replace(query=rest, fragment="").geturl()
+        self._url, self._headers = http_request.request(sensor, _OWN, sensor.url.scheme.lower())
         self._json = msgspec.json.Decoder(float_hook=Decimal)
         self._tag = ""
         self._client = httpx.AsyncClient(timeout=_ANSWER_S, trust_env=False)
@@ -44,11 +43,10 @@ class HttpPolling(StreamType):
     async def read(self) -> Read:
         """What the page says now. ConnectionError: it cannot be had."""
         try:
-            answer = await self._client.get(
-                self._url, headers={"If-None-Match": self._tag} if self._tag else {}
-            )
+            tag = {"If-None-Match": self._tag} if self._tag else {}
+            answer = await self._client.get(self._url, headers={**self._headers, **tag})
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise ConnectionError(str(error) or type(error).__name__) from None
+            raise http_request.why(error) from None
         if answer.status_code == 304:
             return Signal.NO_VALUE
         if not answer.is_success or len(answer.content) > _MOST_BYTES:
@@ -79,10 +77,10 @@ class HttpPolling(StreamType):
             await client.aclose()
 
 
-def seconds(text: str) -> float:
+def seconds(text: str, option: str = "every") -> float:
     """``2s``, ``500 ms``, ``1 min``. Raises AddressError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     unit = time_of(match[2] or "s") if match is not None else None
     if match is None or unit is None or not 0.01 <= float(match[1]) * unit / 1000 <= 86_400 * 366:
-        raise AddressError(f"every={text}: write a time as in every=2s")
+        raise AddressError(f"{option}={text}: write a time as in {option}=2s")
     return float(match[1]) * unit / 1000

@@ -14,11 +14,13 @@ import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from skerry.sources.batching import batch_of
+from skerry.sources.batching import Part, batch_of
 from skerry.sources.messages import Job, Key, Rows, SourceState, States, Taken, Wanted
-from skerry.sources.reading import Arrived, Reading
+from skerry.sources.opening import Opener
+from skerry.sources.reading import Reading
 from skerry.sources.stream_type import types
 from skerry.storage.log.source_batches import SourceBatch
+from skerry.storage.log.source_positions import Position
 
 #: Rows that have come gather for so long, in s: the disk takes as long for many as for one.
 GATHER_S = 0.02
@@ -35,9 +37,11 @@ class Intake:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._job: Job = connection.recv()
-        self._types = types()
+        job: Job = connection.recv()
+        self._opener = Opener(types(), Path(job.folder), job.allowed, Path(job.secrets))
         self._readings: dict[Key, Reading] = {}
+        #: Behind all rows that were taken, of sources that are or were open: these will be in the log, while this process lives.
+        self._positions: dict[Key, Position] = {}
         self._some, self._answered = asyncio.Event(), asyncio.Event()
         self._taken = False
         #: Whose turn it is first.
@@ -79,9 +83,12 @@ class Intake:
             while not self._wanted.empty():
                 wanted = self._wanted.get_nowait()
             for key, reading in list(self._readings.items()):
-                if key not in wanted.rows:
+                if wanted.openings.get(key) != reading.opening:
                     await reading.stop()
                     del self._readings[key]
+                    position = self._positions.get(key)
+                    if position is not None and not position.lasting:
+                        del self._positions[key]
                 elif wanted.rows[key] != reading.values or wanted.tables[key[0]] != reading.table:
                     await self._change(key, reading, wanted)
             for key, values in wanted.rows.items():
@@ -97,9 +104,15 @@ class Intake:
         self._open(key, wanted, wanted.rows[key])
 
     def _open(self, key: Key, wanted: Wanted, values: tuple[object, ...]) -> None:
-        table = wanted.tables[key[0]]
+        position = self._positions.get(key, wanted.positions.get(key))
         self._readings[key] = Reading(
-            table, key[1], values, self._types, Path(self._job.folder), self._job.allowed, self._some.set
+            wanted.tables[key[0]],
+            key[1],
+            values,
+            self._opener,
+            self._some.set,
+            position,
+            wanted.openings[key],
         )
 
     async def _give(self) -> None:
@@ -107,18 +120,21 @@ class Intake:
             await self._some.wait()
             await asyncio.sleep(GATHER_S)
             self._some.clear()
-            batches = await asyncio.to_thread(self._made, self._take())
+            taken = self._take()
+            batches = await asyncio.to_thread(self._made, taken)
             while batches:
                 self._answered.clear()
                 await asyncio.to_thread(self._say, Rows(batches))
                 await self._answered.wait()
                 if self._taken:
+                    for part in (part for parts in taken.values() for part in parts):
+                        part.reading.progress.kept(part.last)
                     break
                 await asyncio.sleep(_AGAIN_S)
 
-    def _take(self) -> dict[int, list[tuple[Reading, list[Arrived]]]]:
+    def _take(self) -> dict[int, list[Part]]:
         """Rows of all sources in turn, by table."""
-        found: dict[int, list[tuple[Reading, list[Arrived]]]] = {}
+        found: dict[int, list[Part]] = {}
         room: dict[int, int] = {}
         keys = list(self._readings)
         self._turn = (self._turn + 1) % max(len(keys), 1)
@@ -126,14 +142,17 @@ class Intake:
             reading, left = self._readings[key], room.get(key[0], BATCH_ROWS)
             rows = reading.take(min(TURN_ROWS, left))
             if rows:
-                found.setdefault(key[0], []).append((reading, rows))
+                position, last = reading.progress.behind()
+                found.setdefault(key[0], []).append(Part(reading, rows, position, last))
+                if position is not None:
+                    self._positions[key] = position
                 room[key[0]] = left - len(rows)
             if reading.waiting:
                 self._some.set()
         return found
 
-    def _made(self, taken: dict[int, list[tuple[Reading, list[Arrived]]]]) -> tuple[SourceBatch, ...]:
-        return tuple(batch_of(parts[0][0].table, parts) for parts in taken.values())
+    def _made(self, taken: dict[int, list[Part]]) -> tuple[SourceBatch, ...]:
+        return tuple(batch_of(parts[0].reading.table, parts) for parts in taken.values())
 
     async def _tell(self) -> None:
         while True:
@@ -141,7 +160,8 @@ class Intake:
             told: dict[Key, SourceState] = {}
             for key, reading in self._readings.items():
                 # Of one that has ended nothing is left to come when that is told.
-                if reading.changed and not (reading.state.state == "ended" and reading.waiting):
+                left = reading.waiting or reading.progress.is_flying
+                if reading.changed and not (reading.state.state == "ended" and left):
                     reading.changed, told[key] = False, reading.state
             if told:
                 self._say(States(told))

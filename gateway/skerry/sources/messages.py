@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from skerry.sensors.definitions import SensorTable
 from skerry.storage.log.source_batches import SourceBatch
+from skerry.storage.log.source_positions import Position
 
 #: A source: the number of its table, and of its tuple.
 Key = tuple[int, int]
@@ -14,18 +16,22 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Wanted:
-    """The tuples whose sources are to be open from now on, and no others. ``tables``: by number; ``rows``: the tuples' values."""
+    """The tuples whose sources are to be open from now on, and no others. ``tables``: by number; ``rows``: the tuples' values;
+    ``positions``: up to where rows of them are in the log; ``openings``: one that is wanted again, after nobody did, has another number."""
 
     tables: dict[int, SensorTable]
     rows: dict[Key, tuple[Any, ...]]
+    positions: Mapping[Key, Position] = field(default_factory=dict, compare=False)
+    openings: Mapping[Key, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
 class Job:
-    """The gateway's first word. ``folder``: where files are; ``allowed``: what addresses may open."""
+    """The gateway's first word. ``folder``: where files are; ``allowed``: what addresses may open; ``secrets``: where those are."""
 
     folder: str
     allowed: tuple[str, ...]
+    secrets: str
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from skerry.sensors.definitions import SensorTable
-from skerry.sources.addresses import address_of, refusal
+from skerry.sources.addresses import address_of
 from skerry.sources.decoding import Decoder, MisfitError, Row, microseconds
 from skerry.sources.messages import SourceState
+from skerry.sources.opening import Opened, Opener, called, reason
+from skerry.sources.progress import Progress
 from skerry.sources.stream_type import AddressError, Sensor, Signal, StreamType, Timed, Value
+from skerry.storage.log.source_positions import Position
 
 #: Rows of a source that wait; it is not read while there are more.
 WAITING_ROWS = 20_000
+#: Of the values of one ``read`` so many are decoded before others have their turn.
+DECODED_ROWS = 2048
 #: From a failure to the next attempt, in s: the first time, and at most.
 AGAIN_S = (0.5, 30.0)
 #: A row may be dated so far ahead of the clock, in us.
@@ -29,36 +32,39 @@ _SAMPLES, _SHOWN = 5, 120
 
 @dataclass(slots=True)
 class Arrived:
-    """A row: its fields, its time and when it came, UTC in us."""
+    """A row: its fields, its time and when it came, UTC in us; and which of its source's values it is."""
 
     fields: Row
     time_us: int
     arrival_us: int
+    value: int
 
 
 class Reading:
-    """A tuple's source. ``some`` is called when rows wait."""
+    """A tuple's source. ``some`` is called when rows wait; ``position``: where it goes on; ``opening``: of several times that it was
+    wanted, which this is."""
 
     def __init__(
         self,
         table: SensorTable,
         number: int,
         values: Sequence[Any],
-        types: Mapping[str, type[StreamType]],
-        folder: Path,
-        allowed: Sequence[str],
+        opener: Opener,
         some: Callable[[], None],
+        position: Position | None = None,
+        opening: int = 0,
     ) -> None:
         stream = table.stream
         assert stream is not None
         place = table.place(stream.name)
         assert place is not None
         self.table, self.number, self.values = table, number, tuple(values)
-        self._types, self._folder, self._allowed, self._some = types, folder, allowed, some
+        self._opener, self._some, self.opening = opener, some, opening
         self._fields = stream.fields
         self.address = address_of(values, place)
         self.state = SourceState(table.name, number, self.address)
         self.waiting: deque[Arrived] = deque()
+        self.progress = Progress(self.address, position)
         self._room = asyncio.Event()
         self._room.set()
         self.changed = True
@@ -74,6 +80,8 @@ class Reading:
         found = [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
         if len(self.waiting) < WAITING_ROWS:
             self._room.set()
+        if found:
+            self.progress.taken(found[-1].value, last=not self.waiting)
         return found
 
     # ---- the source ----
@@ -82,102 +90,104 @@ class Reading:
         pause = AGAIN_S[0]
         while True:
             before = self.state.rows
+            opened: Opened | None = None
             try:
-                await self._read_through()
+                opened = self._opener.made(self._sensor())
+                await self._read_through(opened)
                 return self._say("ended")
             except AddressError as error:
-                return self._say("refused", str(error))
+                return self._say("refused", _hidden(str(error), opened))
             except (OSError, asyncio.IncompleteReadError) as error:
                 if self.state.rows > before:
                     pause = AGAIN_S[0]
-                self._say("away", f"{_reason(error)}; tried again in {pause:g} s")
+                self._say("away", f"{_hidden(reason(error), opened)}; tried again in {pause:g} s")
             except Exception as error:
                 # A type that somebody else wrote is not to take others with it.
-                self._say("away", f"{type(error).__name__}: {error}; tried again in {pause:g} s")
+                why = _hidden(f"{type(error).__name__}: {error}", opened)
+                self._say("away", f"{why}; tried again in {pause:g} s")
             await asyncio.sleep(pause)
             pause = min(2 * pause, AGAIN_S[1])
 
-    async def _read_through(self) -> None:
-        """From its opening to its end. Raises AddressError, OSError."""
-        refused = refusal(self.address, self._allowed, self._folder)
-        if refused is not None:
-            raise AddressError(refused)
+    def _sensor(self) -> Sensor:
         names = [column.name for column in self.table.columns]
         fields = tuple(field.name for field in self._fields)
-        timed = next((field.name for field in self._fields if field.time), None)
-        sensor = Sensor(self.address, dict(zip(names, self.values, strict=True)), fields, timed, self._folder)
-        scheme = sensor.url.scheme.lower()
-        kind = self._types.get(scheme)
-        if kind is None:
-            raise AddressError(
-                f"there is no type of streams '{scheme}': there are {', '.join(sorted(self._types))}"
-            )
-        unknown = sensor.options.keys() - kind.options if kind.options is not None else set()
-        if unknown and kind.options is not None:
-            has = ", ".join(sorted(kind.options)) or "none"
-            raise AddressError(f"option '{min(unknown)}' is none of {scheme}'s, which has {has}")
-        decoder = Decoder(self._fields, sensor.options.get("format", "json"))
-        stream = kind()
-        try:
-            await _called(stream.init, sensor)
-            self._say("open")
-            await self._ask(stream, decoder)
-        finally:
-            await _called(stream.close)
+        timed = next((field for field in self._fields if field.time), None)
+        return Sensor(
+            self.address, dict(zip(names, self.values, strict=True)), fields,
+            timed.name if timed is not None else None, (timed.format if timed is not None else None) or "iso",
+            position=self.progress.position, identity=f"{self.table.number}-{self.number}",
+        )  # fmt: skip
 
-    async def _ask(self, stream: StreamType, decoder: Decoder) -> None:
+    async def _read_through(self, opened: Opened) -> None:
+        """From its opening to its end. Raises AddressError, OSError."""
+        stream, form = opened.stream, opened.sensor.options.get("format", "json")
+        decoder = Decoder(self._fields, form if form not in stream.own_formats else "json")
+        try:
+            await called(stream.init, opened.sensor)
+            self.progress.opened(stream)
+            self._say("open", stream.note)
+            await self._ask(stream, decoder, opened.hide)
+        finally:
+            self.progress.closed()
+            await called(stream.close)
+
+    async def _ask(self, stream: StreamType, decoder: Decoder, hide: Callable[[str], str]) -> None:
         while True:
-            found = await _called(stream.read)
+            found = await called(stream.read)
             if found is Signal.END:
                 return
             if found is not Signal.NO_VALUE:
-                self._keep(found if isinstance(found, list | tuple) else [found], decoder)
-            if not self._room.is_set():
-                await self._room.wait()
+                values = found if isinstance(found, list | tuple) else [found]
+                await self._keep_all(values[self.progress.come_again(len(values)) :], decoder, hide)
+            self.progress.read_is_over(waiting=bool(self.waiting))
+            if stream.note != self.state.why:
+                self._say("open", hide(stream.note))
             if stream.every_s is not None:
                 await asyncio.sleep(stream.every_s)
 
-    def _keep(self, values: Sequence[Value], decoder: Decoder) -> None:
+    async def _keep_all(self, values: Sequence[Value], decoder: Decoder, hide: Callable[[str], str]) -> None:
+        """A part at a time, so that others have their turn, and as many as there is room for."""
+        for begin in range(0, len(values), DECODED_ROWS):
+            self._keep(values[begin : begin + DECODED_ROWS], decoder, hide)
+            if not self._room.is_set():
+                await self._room.wait()
+            elif len(values) > DECODED_ROWS:
+                await asyncio.sleep(0)
+
+    def _keep(self, values: Sequence[Value], decoder: Decoder, hide: Callable[[str], str]) -> None:
         now = time.time_ns() // 1000
         for value in values:
+            number = self.progress.came()
             bare = value.value if isinstance(value, Timed) else value
             try:
                 fields = decoder.line(bare) if isinstance(bare, bytes) else decoder.mapping(bare)
             except MisfitError as error:
-                self._misfit(str(error), bare)
+                self._misfit(hide(str(error)), bare, hide)
                 continue
-            at = microseconds(value.time) if isinstance(value, Timed) else now
+            at, clock = now, now
+            if isinstance(value, Timed):
+                at = microseconds(value.time)
+                clock = min(now, microseconds(value.clock)) if value.clock is not None else now
             if decoder.time is not None and fields[decoder.time] is not None:
                 at = fields[decoder.time]
-            if at > now + AHEAD_US:
+            if at > clock + AHEAD_US:
                 self.state.ahead += 1
                 continue
-            self.waiting.append(Arrived(fields, at, now))
+            self.waiting.append(Arrived(fields, at, now, number))
             self.state.rows += 1
         self.state.last, self.changed = now / 1e6, True
         if len(self.waiting) >= WAITING_ROWS:
             self._room.clear()
         self._some()
 
-    def _misfit(self, why: str, value: bytes | Mapping[str, Any]) -> None:
+    def _misfit(self, why: str, value: bytes | Mapping[str, Any], hide: Callable[[str], str]) -> None:
         self.state.misfits += 1
         shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-        self.state.sample = [*self.state.sample[1 - _SAMPLES :], f"{why}: {shown[:_SHOWN].strip()}"]
+        self.state.sample = [*self.state.sample[1 - _SAMPLES :], f"{why}: {hide(shown)[:_SHOWN].strip()}"]
 
     def _say(self, state: str, why: str = "") -> None:
         self.state.state, self.state.why, self.changed = state, why, True
 
 
-async def _called(method: Callable[..., Any], *arguments: Any) -> Any:
-    """An ``async`` method in the loop, a plain one in a thread."""
-    if inspect.iscoroutinefunction(method):
-        return await method(*arguments)
-    return await asyncio.to_thread(method, *arguments)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "it does not answer"
-    if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+def _hidden(text: str, opened: Opened | None) -> str:
+    return opened.hide(text) if opened is not None else text

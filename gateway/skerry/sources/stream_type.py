@@ -32,10 +32,12 @@ class Signal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A value and its own time, in place of when it came or of its field that is declared TIME."""
+    """A value and its own time, in place of when it came or of its field that is declared TIME. ``clock``: what it is now where the time
+    is of, as in a replay; None: this machine's."""
 
     value: bytes | Mapping[str, Any]
     time: datetime
+    clock: datetime | None = None
 
 
 #: A line that is decoded as the address says, or a mapping of the fields by their names.
@@ -52,13 +54,21 @@ class Sensor:
     values: Mapping[str, Any]
     fields: tuple[str, ...]
     time: str | None = None
+    #: How that one is written.
+    time_format: str = "iso"
     #: The folder that files are read from where an address names none.
     folder: Path = field(default_factory=Path)
+    #: What the type has said last of where to go on, if it has and its rows are in the log.
+    position: str | None = None
+    #: A name that no other source has, the same whenever this one is opened.
+    identity: str = "skerry"
+    #: Somebody only looks: rows need not wait for their time, and nothing is to be left behind elsewhere.
+    trial: bool = False
 
     @property
     def url(self) -> SplitResult:
-        """The address in parts."""
-        return urlsplit(self.address)
+        """The address in parts; # is a character as others are."""
+        return urlsplit(self.address, allow_fragments=False)
 
     @property
     def options(self) -> dict[str, str]:
@@ -78,6 +88,16 @@ class StreamType(ABC):
     every_s: float | None = None
     #: Names of options of its addresses; None: any.
     options: ClassVar[frozenset[str] | None] = frozenset()
+    #: Values of ``format=`` besides json and csv, which it reads itself.
+    own_formats: ClassVar[frozenset[str]] = frozenset()
+    #: Of a type that can send again: where to go on behind what ``read`` has given so far. It is kept in the log with the rows, and given
+    #: to ``init`` (``sensor.position``) when the source is opened again: each row is in the log once. Where it has not changed, reading
+    #: goes on as many values behind it as have come since: what comes from there must be the same each time.
+    position: str | None = None
+    #: Whether it goes on there also after nobody has wanted the source for a while; else it begins anew then.
+    lasting: bool = False
+    #: What is to be told of it while it is open.
+    note: str = ""
 
     @abstractmethod
     def init(self, sensor: Sensor) -> Awaitable[None] | None:
@@ -86,6 +106,10 @@ class StreamType(ABC):
     @abstractmethod
     def read(self) -> Awaitable[Read] | Read:
         """What has come: a value, several, or a signal."""
+
+    def kept(self, values: int) -> None:  # noqa: B027 - most types have nobody to tell
+        """So many of the values that it has given so far are durable in the log, or no rows of its table: who sent them may forget them.
+        Called in the loop: it must not wait."""
 
     @abstractmethod
     def close(self) -> Awaitable[None] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import signal
 import socket
@@ -9,10 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from skerry.sources.messages import Job, Key, Rows, SourceState, States, Taken, Wanted
 from skerry.storage.log.source_batches import SourceBatch
+from skerry.storage.log.source_positions import Position
 
 log = logging.getLogger(__name__)
 
@@ -22,15 +25,22 @@ _ENDING_S = 5.0
 
 
 class IntakeProcess:
-    """``store`` makes batches durable and says whether it could; it is called by one thread. ``job``: what the process is told first."""
+    """``store`` makes batches durable and says whether it could; it is called by one thread. ``job``: what the process is told first;
+    ``position``: up to where rows of a source are durable."""
 
-    def __init__(self, job: Job, store: Callable[[Sequence[SourceBatch]], bool]) -> None:
-        self._job, self._store = job, store
+    def __init__(
+        self,
+        job: Job,
+        store: Callable[[Sequence[SourceBatch]], bool],
+        position: Callable[[Key], Position | None],
+    ) -> None:
+        self._job, self._store, self._position = job, store, position
         self._lock, self._stopping, self._needed = threading.Lock(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="sources", daemon=True)
         self._connection: Connection | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._wanted = Wanted({}, {})
+        self._opening, self._openings = itertools.count(1), dict[Key, int]()
         #: How sources are that are wanted.
         self.states: dict[Key, SourceState] = {}
         #: Why the process does not run; None: it runs, or nobody needs it.
@@ -52,11 +62,12 @@ class IntakeProcess:
             if wanted == self._wanted:
                 return
             before, self._wanted = self._wanted, wanted
+            self._openings = {key: self._openings.get(key) or next(self._opening) for key in wanted.rows}
             same = {key for key, row in wanted.rows.items() if before.rows.get(key) == row}
             self.states = {key: state for key, state in self.states.items() if key in same}
             if wanted.rows:
                 self._needed.set()
-            self._send(wanted)
+            self._send_wanted()
 
     def stop(self) -> None:
         """End the process."""
@@ -67,6 +78,11 @@ class IntakeProcess:
             child.send_signal(signal.SIGKILL)
         if self._thread.ident is not None:
             self._thread.join(_ENDING_S)
+
+    def _send_wanted(self) -> None:
+        found = {key: self._position(key) for key in self._wanted.rows}
+        known = {key: position for key, position in found.items() if position is not None}
+        self._send(replace(self._wanted, positions=known, openings=self._openings))
 
     def _send(self, word: object) -> None:
         if self._connection is not None:
@@ -106,7 +122,7 @@ class IntakeProcess:
         with self._lock:
             self._connection = connection
             self._send(self._job)
-            self._send(self._wanted)
+            self._send_wanted()
         try:
             while True:
                 word = connection.recv()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
+from skerry.sources.lines import Lines
 from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType
 
-#: A line is not longer than so many bytes.
-LINE_BYTES = 1 << 20
 _CONNECT_S = 10.0
 _READ_BYTES = 1 << 18
 
@@ -27,7 +26,7 @@ class TcpLines(StreamType):
             host = port = None
         if not host or not port:
             raise AddressError(f"'{sensor.address}' names no host and port: write tcp://127.0.0.1:5001")
-        self._rest = b""
+        self._lines = Lines()
         async with asyncio.timeout(_CONNECT_S):
             self._reader, self._writer = await asyncio.open_connection(host, port)
 
@@ -36,11 +35,7 @@ class TcpLines(StreamType):
         data = await self._reader.read(_READ_BYTES)
         if not data:
             raise ConnectionResetError("it has hung up")
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LINE_BYTES:
-            self._rest = b""
-            raise ConnectionResetError(f"a line is longer than {LINE_BYTES >> 20} MB")
-        return [line for line in lines if line.strip()] or Signal.NO_VALUE
+        return self._lines.take(data) or Signal.NO_VALUE
 
     async def close(self) -> None:
         """Hang up."""

@@ -21,7 +21,8 @@ from skerry.sql.parser import grammar_of
 from skerry.sql.quoting import unquoted
 from skerry.sql.tree_builder import expression_of, value_of
 
-_KEYWORDS = frozenset({
+#: Words that are no names, but in ".
+KEYWORDS = frozenset({
     "INSERT", "INTO", "VALUES", "UPDATE", "SET", "WHERE", "DELETE", "FROM", "COPY", "ALTER", "ADD", "DROP", "SHOW", "DESCRIBE", "AND", "OR",
     "NOT", "IS", "NULL", "IN", "LIKE", "BETWEEN", "DISTINCT", "GROUP", "EVENT",
 })  # fmt: skip
@@ -197,7 +198,7 @@ def _wrong(text: str, what: str | None, span: Span) -> QueryError:
 def _keyword(token: Token) -> Token:
     if token.startswith('"'):
         return token.update(value=unquoted(token))
-    if token.upper() in _KEYWORDS:
+    if token.upper() in KEYWORDS:
         token.type = token.upper()
     return token
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
+import pty
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tty
 from pathlib import Path
 from typing import Any
 
@@ -16,41 +17,7 @@ import pyarrow.parquet
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
-from skerry.service.gateway import Gateway
-from skerry.service.queries import UserQuery
-
-CREATE = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE, place TEXT FROM '$.at.place', moment TIMESTAMP TIME))"
-
-
-@contextmanager
-def one_source(
-    peer: RootPeer, data: Path, address: str, create: str = CREATE
-) -> Iterator[tuple[Gateway, UserQuery]]:
-    """A gateway with one source, and a query over it."""
-    with opened(peer, data) as gateway:
-        gateway.queries.ask(create, "ada")
-        gateway.queries.ask(f"INSERT INTO weather VALUES (1, '{address}')", "ada")
-        query = gateway.queries.ask("SELECT * FROM weather", "ada")
-        assert isinstance(query, UserQuery)
-        gateway.sources.start()
-        yield gateway, query
-
-
-def rows(gateway: Gateway, query: UserQuery) -> list[tuple[Any, ...]]:
-    gateway.delivery.deliver()
-    portion = gateway.delivery.reader(query, None).read()
-    return [tuple(row.values()) for part in portion.deliveries for _, row in part.values()]
-
-
-def come(gateway: Gateway, query: UserQuery, count: int) -> list[tuple[Any, ...]]:
-    """So many rows, once they are there."""
-    wait_for(lambda: len(rows(gateway, query)) >= count)
-    return rows(gateway, query)
-
-
-def state(gateway: Gateway) -> dict[str, Any]:
-    found = gateway.sources.status()
-    return found[0] if found else {"state": "", "why": ""}
+from gateway.tests.sources.one_source import come, one_source, rows, state
 
 
 def test_a_file_that_grows_also_when_it_is_replaced(peer: RootPeer, tmp_path: Path) -> None:
@@ -73,6 +40,30 @@ def test_a_file_that_grows_also_when_it_is_replaced(peer: RootPeer, tmp_path: Pa
         wait_for(lambda: state(gateway)["state"] == "away")
         assert "No such file" in state(gateway)["why"]
         assert "field rain is DOUBLE, which 'rain' is not" in state(gateway)["sample"][0]
+
+
+def test_lines_over_a_serial_line(peer: RootPeer, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    device = os.ttyname(theirs)
+    with one_source(
+        peer, tmp_path, [f"serial:{device}?baud=115200&format=csv", f"serial:{device}?baud=fast"]
+    ) as (gateway, _):
+        wait_for(lambda: state(gateway, 1)["state"] == "refused")
+        assert "the operator allows no files in /dev/pts" in state(gateway)["why"]
+    with opened(peer, tmp_path, sources=[device]) as gateway:
+        [query] = gateway.queries.all()
+        gateway.sources.start()
+        wait_for(lambda: state(gateway)["state"] == "open")
+        os.write(ours, b"0.5,harbour,2002-11-06T12:00:00Z\r\n1.5,hi")
+        assert come(gateway, query, 1)[0][:3] == (1, 0.5, "harbour")
+        os.write(ours, b"ll,\r\n")
+        assert come(gateway, query, 2)[1][:3] == (1, 1.5, "hill")
+        wait_for(lambda: "baud=fast: write a number as in baud=9600" in state(gateway, 1)["why"])
+        # Pulled out.
+        os.close(ours)
+        wait_for(lambda: state(gateway)["state"] == "away")
+    os.close(theirs)
 
 
 def test_files_elsewhere_are_refused(peer: RootPeer, tmp_path: Path) -> None:

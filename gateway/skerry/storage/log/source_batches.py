@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,9 +20,12 @@ import pyarrow as pa
 
 from skerry.storage.log.numbered_files import NumberedFiles
 from skerry.storage.log.record import RECORD, Int64, Kind, Records
+from skerry.storage.log.source_positions import Position, from_text
 from skerry.storage.replacement import sync_directory
 
 SUFFIX = ".batches"
+#: In the metadata of a batch's schema: how far its sources have come.
+POSITIONS = b"skerry.positions"
 #: A file with so many bytes is full.
 FILE_BYTES = 64 << 20
 #: Where a record says what: the file, the place in it, the bytes, the rows, the bytes' checksum, and of answers up to which row of the log
@@ -33,7 +36,8 @@ _FILE, _OFFSET, _BYTES, _ROWS, _CRC, _THROUGH = range(6)
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
     """Some rows of one stream. ``time_us``: their greatest time, ``arrival_us``: when the last came, UTC; ``data``: an Arrow IPC stream.
-    ``through``: of answers to a join, that with them all are there of rows of the log before this one."""
+    ``through``: of answers to a join, that with them all are there of rows of the log before this one. ``positions``: of tuples whose types
+    can send again, behind these rows, as they stand in ``data`` too."""
 
     stream: int
     rows: int
@@ -41,6 +45,7 @@ class SourceBatch:
     arrival_us: int
     data: bytes
     through: int = 0
+    positions: Mapping[int, Position] = field(default_factory=dict)
 
 
 class SourceFiles:
@@ -60,6 +65,10 @@ class SourceFiles:
 
     def tables(self, numbers: Int64, records: Records) -> Iterator[tuple[int, int, pa.Table]]:
         """The rows of each record that is a batch: its number, its stream, and them. What a disk has changed or lost is left out."""
+        for number, stream, data in self._read(numbers, records):
+            yield number, stream, pa.ipc.open_stream(data).read_all()
+
+    def _read(self, numbers: Int64, records: Records) -> Iterator[tuple[int, int, bytes]]:
         for place in np.flatnonzero(records["kind"] == Kind.SOURCES).tolist():
             where = records["value"][place].tolist()
             try:
@@ -68,7 +77,14 @@ class SourceFiles:
             except FileNotFoundError:
                 continue
             if zlib.crc32(data) == where[_CRC]:
-                yield int(numbers[place]), int(records["stream"][place]), pa.ipc.open_stream(data).read_all()
+                yield int(numbers[place]), int(records["stream"][place]), data
+
+    def positions(self, numbers: Int64, records: Records) -> Iterator[tuple[int, Mapping[int, Position]]]:
+        """How far the sources of each record that is a batch have come behind it: its stream, and by tuple."""
+        for _, stream, data in self._read(numbers, records):
+            told = (pa.ipc.open_stream(data).schema.metadata or {}).get(POSITIONS)
+            if told is not None:
+                yield stream, from_text(told)
 
     def drop_before(self, first: int) -> int:
         """Delete files that have rows of none of the records from this one on; returns how many bytes that frees."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from skerry.storage.log.last_rows import Latest
 from skerry.storage.log.record import RECORD, Int64, Records
 from skerry.storage.log.segments import Segments, Writer
 from skerry.storage.log.source_batches import SourceBatch, SourceFiles, SourceWriter
+from skerry.storage.log.source_positions import Position, Source, SourcePositions
 from skerry.storage.replacement import sync_directory
 
 _log = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 DIRECTORY = "log"
 #: A segment with so many rows is full (50 MB): the next batch begins another.
 SEGMENT_ROWS = 262_144
+#: Records that are read at a time.
+_READ_ROWS = 65_536
 
 
 class RowsGoneError(LookupError):
@@ -49,10 +52,12 @@ class StreamLog:
         self.path = data / DIRECTORY
         self.path.mkdir(parents=True, exist_ok=True)
         self._segments, self._segment_rows = Segments(self.path), segment_rows
-        self._appending = threading.Lock()
+        self._appending = threading.RLock()
         self._writer = Writer(self._segments, segment_rows) if self._segments.begins() else None
         self._sources = SourceWriter(self.path)
         self.rows = length(self.path)
+        self.positions = SourcePositions(self.path)
+        self._read_positions()
         self.latest = Latest(self.rows, time.time_ns() // 1000)
         last = self.tail(1)["arrival"].tolist() if machine_clock is not None else []
         self.dating = (
@@ -91,11 +96,38 @@ class StreamLog:
 
     def append_sources(self, batches: Sequence[SourceBatch]) -> int:
         """Append rows of sources that are no motes, and sync; returns the first record's number. As :meth:`append`, and not beside it."""
+        with self._appending:
+            try:
+                number = self.append(self._sources.write(batches, self.rows))
+            except OSError:
+                self._sources.abandon()
+                raise
+            for batch in batches:
+                self.positions.note(batch.stream, batch.positions)
+            if self.positions.is_due:
+                self._write_positions()
+            return number
+
+    def forget_positions(self, gone: Callable[[Source, Position], bool]) -> None:
+        """Sources of which this is true begin anew."""
+        with self._appending:
+            if self.positions.forget(gone):
+                self._write_positions()
+
+    def _write_positions(self) -> None:
         try:
-            return self.append(self._sources.write(batches, self.rows))
-        except OSError:
-            self._sources.abandon()
-            raise
+            self.positions.write(self.rows)
+        except OSError as error:
+            _log.warning("positions of sources are not written, and are read from the log: %s", error)
+
+    def _read_positions(self) -> None:
+        begin = max(self.positions.through, min(self._sources.files.begins(), default=self.rows))
+        while begin < self.rows:
+            start, records = read_there(self.path, begin, min(begin + _READ_ROWS, self.rows))
+            numbers = np.arange(start, start + len(records), dtype=np.int64)
+            for stream, found in self._sources.files.positions(numbers, records):
+                self.positions.note(stream, found)
+            begin = max(begin, start) + _READ_ROWS
 
     def numbers(self, records: Records) -> Int64:
         """The number that each of these records will have if they are appended now."""
@@ -108,6 +140,10 @@ class StreamLog:
     def drop_before(self, row: int) -> int:
         """Delete the full segments that hold only rows before this one; returns how many bytes that frees."""
         freed = 0
+        with self._appending:
+            if self.positions.changed and self.positions.through < row:
+                # What goes must not be needed for them any more.
+                self.positions.write(self.rows)
         # Oldest first: what a crash leaves has no hole.
         for end, file in self._segments.full():
             if end > row:
@@ -119,6 +155,8 @@ class StreamLog:
 
     def close(self) -> None:
         """Close the file."""
+        if self.positions.changed:
+            self._write_positions()
         self._sources.close()
         if self._writer is not None:
             self._writer.close()

@@ -1,0 +1,41 @@
+"""What addresses of web sources say of requests: ``header.NAME=…`` is one of its headers, what is not the type's own goes to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from urllib.parse import urlencode
+
+import httpx
+
+from skerry.sources.stream_type import AddressError, Sensor
+
+_HEADER = "header."
+
+
+def request(sensor: Sensor, own: Collection[str], scheme: str) -> tuple[str, dict[str, str]]:
+    """The URL and headers of an address, ``own``: names of options that the type reads itself. Raises AddressError."""
+    headers, rest = dict[str, str](), dict[str, str]()
+    for name, value in sensor.options.items():
+        if name.startswith(_HEADER):
+            if not value.isascii() or not value.isprintable():
+                raise AddressError(f"{name}: a header is of printable ASCII")
+            headers[name.removeprefix(_HEADER)] = value
+        elif name not in own:
+            rest[name] = value
+    url = sensor.url._replace(scheme=scheme, query=urlencode(rest), fragment="").geturl()
+    try:
+        if not httpx.URL(url).host:
+            raise AddressError(
+                f"'{sensor.address}' names no host: write {sensor.url.scheme}://host:port/path"
+            )
+        httpx.Headers(headers)
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise AddressError(f"'{sensor.address}': {error}") from None
+    return url, headers
+
+
+def why(error: Exception) -> OSError:
+    """A request that failed, as sources tell it."""
+    if isinstance(error, httpx.TimeoutException):
+        return TimeoutError()
+    return ConnectionError(str(error) or type(error).__name__)

@@ -1,0 +1,78 @@
+"""From an address to an object of its type: what there is, what the operator allows, and what stands for secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from skerry.sources.addresses import refusal
+from skerry.sources.secrets import filled
+from skerry.sources.stream_type import AddressError, Sensor, StreamType
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An object of a type that is to be opened for ``sensor``, whose address has its secrets; ``hide`` takes them out of a text."""
+
+    stream: StreamType
+    sensor: Sensor
+    hide: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """``types``: by scheme. ``allowed``: what addresses may open; None: anything. ``folder``, ``secrets``: where files and those are."""
+
+    types: Mapping[str, type[StreamType]]
+    folder: Path
+    allowed: Sequence[str] | None
+    secrets: Path
+
+    def made(self, sensor: Sensor) -> Opened:
+        """Nothing is opened yet. Raises AddressError, which tells no secret."""
+        filling = filled(sensor.address, self.secrets)
+        try:
+            identity = f"{socket.gethostname()}:{self.folder}:{sensor.identity}"
+            own = replace(sensor, address=filling.address, folder=self.folder, identity=identity)
+            return Opened(self._object(own), own, filling.hide)
+        except AddressError as error:
+            raise AddressError(filling.hide(str(error))) from None
+
+    def _object(self, sensor: Sensor) -> StreamType:
+        refused = refusal(sensor.address, self.allowed, self.folder)
+        if refused is not None:
+            raise AddressError(refused)
+        scheme = sensor.url.scheme.lower()
+        kind = self.types.get(scheme)
+        if kind is None:
+            raise AddressError(
+                f"there is no type of streams '{scheme}': there are {', '.join(sorted(self.types))}"
+            )
+        unknown = sensor.options.keys() - kind.options if kind.options is not None else set()
+        if unknown and kind.options is not None:
+            has = ", ".join(sorted(kind.options)) or "none"
+            raise AddressError(f"option '{min(unknown)}' is none of {scheme}'s, which has {has}")
+        return kind()
+
+
+async def called(method: Callable[..., Any], *arguments: Any) -> Any:
+    """An ``async`` method in the loop, a plain one in a thread."""
+    if inspect.iscoroutinefunction(method):
+        return await method(*arguments)
+    return await asyncio.to_thread(method, *arguments)
+
+
+def reason(error: Exception) -> str:
+    """Why a source is away."""
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
+    return str(error) or type(error).__name__

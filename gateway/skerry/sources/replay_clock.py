@@ -1,0 +1,123 @@
+"""The time that replays play: which moment of the past it is now. Replays that name the same ``clock=`` have one, and so keep together.
+
+A clock stands at its origin, the first time of any of its replays, until those that are opened together are there; then it goes at its
+speed. One without a speed goes as fast as its rows are read: none of its replays is further ahead than a step of what the slowest has next.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+from skerry.sources.stream_type import AddressError
+
+#: Replays that are opened within so long, in s, begin together.
+TOGETHER_S = 0.5
+#: Without a speed, replays are within so much time of what is played.
+STEP = timedelta(seconds=1)
+
+
+class ReplayClock:
+    """``speed``: None: as fast as rows are read. Its replays' first and next times are told to it from any thread."""
+
+    def __init__(self, speed: float | None, *, together: bool) -> None:
+        self.speed, self._together = speed, together
+        self._lock = threading.Lock()
+        self._origin: datetime | None = None
+        self._began: float | None = None
+        self._opened = time.time()
+        #: What each replay has next; None: it is not known yet.
+        self._next: dict[object, datetime | None] = {}
+
+    def join(self, replay: object) -> None:
+        """One more replay."""
+        with self._lock:
+            self._next[replay] = None
+
+    def leave(self, replay: object) -> bool:
+        """One fewer; whether there are none left."""
+        with self._lock:
+            self._next.pop(replay, None)
+            return not self._next
+
+    def go_on(self, position: list[str | float]) -> None:
+        """As it was before the process ended: what :attr:`position` said."""
+        with self._lock:
+            if self._began is None:
+                self._origin, self._began = datetime.fromisoformat(str(position[0])), float(position[1])
+
+    @property
+    def position(self) -> list[str | float] | None:
+        """For JSON; None: it has not begun."""
+        if self._origin is None or self._began is None:
+            return None
+        return [self._origin.isoformat(), self._began]
+
+    def wait_s(self, replay: object, at: datetime) -> float:
+        """How long until a replay's next row has its turn, in s; 0: now."""
+        with self._lock:
+            self._next[replay] = at
+            if self._began is None:
+                self._origin = at if self._origin is None else min(at, self._origin)
+                left = self._opened + TOGETHER_S - time.time() if self._together else 0.0
+                if left > 0:
+                    return left
+                self._began = time.time()
+            if self.speed is None:
+                slowest = min(other for other in self._next.values() if other is not None)
+                return 0.0 if at <= slowest + STEP else 0.001
+            assert self._origin is not None
+            return (at - self._origin).total_seconds() / self.speed - (time.time() - self._began)
+
+    def now(self) -> datetime | None:
+        """What is played now; None: that is as fast as rows are read."""
+        if self.speed is None or self._origin is None or self._began is None:
+            return None
+        return self._origin + timedelta(seconds=(time.time() - self._began) * self.speed)
+
+    def moved(self, at: datetime) -> datetime:
+        """When a moment of the past is played, at speed 1."""
+        assert self._origin is not None
+        assert self._began is not None
+        return datetime.fromtimestamp(self._began, UTC) + (at - self._origin)
+
+
+_clocks: dict[str, ReplayClock] = {}
+_lock = threading.Lock()
+
+
+def clock_of(name: str | None, speed: float | None, replay: object) -> ReplayClock:
+    """The clock with a name, which this process's replays share; a new one without. Raises AddressError."""
+    if name is None:
+        found = ReplayClock(speed, together=False)
+        found.join(replay)
+        return found
+    with _lock:
+        found = _clocks.setdefault(name, ReplayClock(speed, together=True))
+        if found.speed != speed:
+            raise AddressError(
+                f"clock={name} goes at speed={_speed(found.speed)}: all of its replays have that speed"
+            )
+        found.join(replay)
+        return found
+
+
+def left(name: str | None, clock: ReplayClock, replay: object) -> None:
+    """A replay has ended; a clock that has none begins anew with the next."""
+    with _lock:
+        if clock.leave(replay) and name is not None and _clocks.get(name) is clock:
+            del _clocks[name]
+
+
+def position_of(text: str | None) -> tuple[int, list[str | float] | None]:
+    """Rows that have been played, and where the clock was."""
+    if text is None:
+        return 0, None
+    rows, clock = json.loads(text)
+    return rows, clock
+
+
+def _speed(speed: float | None) -> str:
+    return "max" if speed is None else f"{speed:g}"

@@ -1,0 +1,85 @@
+"""Server-sent events: ``sse+http://host/feed``, also ``sse+https``. The data of each event is a row.
+
+When the connection ends, or the gateway has been away, the server is asked for what came behind the last event (``Last-Event-ID``): where
+it numbers its events and keeps them, each comes once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import ClassVar
+
+import httpx
+from httpx_sse import EventSource, ServerSentEvent, SSEError, aconnect_sse
+
+from skerry.sources import http_request
+from skerry.sources.stream_type import Read, Sensor, Signal, StreamType
+
+_OWN = frozenset({"format", "event"})
+_CONNECT_S = 10.0
+#: Without a word, a comment among them, a server is called again, in s.
+SILENCE_S = 300.0
+
+
+class ServerSentEvents(StreamType):
+    """With ``event=name`` only events of that name are rows."""
+
+    #: Any: what is not its own goes to the server.
+    options: ClassVar[frozenset[str] | None] = None
+
+    async def init(self, sensor: Sensor) -> None:
+        """Connect."""
+        url, headers = http_request.request(sensor, _OWN, sensor.url.scheme.lower().removeprefix("sse+"))
+        self._event = sensor.options.get("event")
+        self.position = sensor.position
+        #: The last event's id, and how many that have none came behind it.
+        self._last, self._behind = "", 0
+        if sensor.position is not None:
+            self._last, self._behind = json.loads(sensor.position)
+        if self._last:
+            headers["Last-Event-ID"] = self._last
+        self._open = AsyncExitStack()
+        timeout = httpx.Timeout(_CONNECT_S, read=SILENCE_S)
+        try:
+            client = await self._open.enter_async_context(httpx.AsyncClient(timeout=timeout, trust_env=False))
+            source = await self._open.enter_async_context(aconnect_sse(client, "GET", url, headers=headers))
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise http_request.why(error) from None
+        # 204 says that there will be nothing more.
+        self._ended = source.response.status_code == 204
+        if not source.response.is_success:
+            raise ConnectionError(f"it answers {source.response.status_code} {source.response.reason_phrase}")
+        self._events: AsyncIterator[ServerSentEvent] = _events(source)
+
+    async def read(self) -> Read:
+        """The data of the next event."""
+        if self._ended:
+            return Signal.END
+        try:
+            event = await anext(self._events)
+        except StopAsyncIteration:
+            raise ConnectionResetError("it has hung up") from None
+        except httpx.TransportError as error:
+            raise http_request.why(error) from None
+        except SSEError as error:
+            raise ConnectionError(f"it sends no events: {error}") from None
+        self._last, self._behind = (event.id, 0) if event.id else (self._last, self._behind + 1)
+        if self._last:
+            # It is another with each event: those without an id are not counted on to come again.
+            self.position = json.dumps([self._last, self._behind])
+        if not event.data.strip() or (self._event is not None and event.event != self._event):
+            return Signal.NO_VALUE
+        return event.data.encode()
+
+    async def close(self) -> None:
+        """Hang up."""
+        opened = getattr(self, "_open", None)
+        if opened is not None:
+            await opened.aclose()
+
+
+async def _events(source: EventSource) -> AsyncIterator[ServerSentEvent]:
+    async for event in source.aiter_sse():
+        yield event
