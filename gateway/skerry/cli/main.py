@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from skerry.cli import gateway, queries, run, serve, show
+from skerry.cli import gateway, queries, run, serve, show, streams
 from skerry.cli.output import leave_output
 from skerry.client.errors import ArgumentError, GatewayError
 from skerry_protocol.packets import PROTOCOL_VERSION
@@ -88,6 +88,7 @@ app.command("points")(show.points)
 app.command("status")(show.status)
 app.command("tables")(show.tables)
 app.command("compact")(show.compact)
+app.add_typer(streams.app, name="stream")
 app.command("gateway")(gateway.gateway)
 app.command("serve")(serve.serve)
 app.command("token")(gateway.token)

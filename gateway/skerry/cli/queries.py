@@ -51,9 +51,8 @@ class ExplainFormat(StrEnum):
 LINGER_S = 60.0
 
 
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
+def seconds_of(text: str) -> float:
+    """What ``--for`` says. Raises BadParameter."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     unit = time_of(match[2] or "s") if match else None
     seconds = float(match[1]) * unit / 1000 if match and unit else 0.0
@@ -77,7 +76,7 @@ def query(
     token: Token = None,
 ) -> None:
     """Ask a question; rows are printed as they come, until Ctrl-C."""
-    limit, zone = _seconds(run_for), _zone(tz)
+    limit, zone = seconds_of(run_for) if run_for is not None else None, _zone(tz)
     client = asker(url, user, token)
     if stops(sql):
         return _stop_by(client, sql)

@@ -1,0 +1,98 @@
+"""What an address brings and the table that is proposed for it: it is made as it is written, and the rows fit it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gateway.tests.process import COMMAND
+from gateway.tests.sources.line_server import LineServer
+from skerry.sensors.definitions import define
+from skerry.sources.decoding import Decoder
+from skerry.sources.proposing import proposed, statements
+from skerry.sources.stream_type import Value
+from skerry.sql import sensor_statements
+
+READING = {
+    "gas": "CO", "level": 0.7, "n": 12, "ok": True, "counts": [1, 2], "mean": [0.5, None], "at": "2002-11-06T12:00:00Z",
+    "sent": 1036584000000,
+    "far": 1.5e300, "from": "x", "where": {"place": "gate 'A'", "level": 3, "on map": [{"x": 1}]}, "none": None, "code": "007",
+    "lastSeen": 1036584000,
+}  # fmt: skip
+
+
+def decoded(values: list[Value], form: str = "json") -> tuple[str, list[list[object]]]:
+    """The statement that makes the table, and the rows as it has them."""
+    create, insert = statements("tcp://a:1?x='", proposed(values, form), "gates")
+    table = define(sensor_statements.parse(create), "ada", 1)  # type: ignore[arg-type]
+    assert isinstance(sensor_statements.parse(insert), sensor_statements.Insert)
+    assert table.stream is not None
+    decoder = Decoder(table.stream.fields, form)
+    return create, [
+        decoder.line(value) if isinstance(value, bytes) else decoder.mapping(value) for value in values
+    ]  # type: ignore[arg-type]
+
+
+def test_every_type_of_field() -> None:
+    create, [row] = decoded([json.dumps(READING).encode()])
+    assert create == (
+        "CREATE SENSORS gates (id INT, feed STREAM (gas TEXT, level DECIMAL, n INT, ok BOOLEAN, counts INT[], mean DOUBLE[], "
+        "at TIMESTAMP TIME, sent INT, far DOUBLE, from_ TEXT FROM '$.from', place TEXT FROM '$.where.place', where_level INT "
+        "FROM '$.where.level', x INT FROM '$.where[''on map''][0].x', none TEXT, code TEXT, lastSeen INT))"
+    )
+    assert row[9:13] == ["x", "gate 'A'", 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "kind"),
+    [
+        ("ts", [1036584000, 1036584001.5], "TIMESTAMP FORMAT 'unix s' TIME"),
+        ("time", ["1036584000123"], "TIMESTAMP FORMAT 'unix ms' TIME"),
+        ("when", ["06.11.2002 12:00:00"], "TIMESTAMP FORMAT '%d.%m.%Y %H:%M:%S' TIME"),
+        ("a", ["2002-11-06 12:00", "x"], "TEXT"),
+        ("a", [1, None, 2.5], "DECIMAL"),
+        ("a", [1, "2"], "INT"),
+        ("a", [1, "x"], "TEXT"),
+        ("a", [True, 1], "TEXT"),
+    ],
+)
+def test_fields_are_what_all_rows_fit(field: str, values: list[object], kind: str) -> None:
+    rows: list[Value] = [{field: value} for value in values]
+    [found] = proposed(rows)
+    assert found.to_sql() == f"{field} {kind}"
+
+
+def test_cells_have_numbers_for_names_and_what_is_no_row_is_left_out() -> None:
+    create, rows = decoded([b'1,"a, b",2002-11-06T12:00:00Z', b",,"], "csv")
+    assert create.endswith("feed STREAM (c1 INT, c2 TEXT, c3 TIMESTAMP TIME))")
+    assert rows[1] == [None, None, None]
+    assert proposed([b"no json", b"[1]"]) == ()
+
+
+def test_the_command_shows_rows_and_proposes_a_table(tmp_path: Path) -> None:
+    server = LineServer()
+    running = subprocess.Popen(
+        [COMMAND, "stream", "try", server.address, "--rows", "2", "--for", "60s", "--name", "gates"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    server.send({"gas": "CO", "level": 0.5}, {"gas": "CH4", "level": 2})
+    out, _ = running.communicate(timeout=60)
+    assert out.splitlines()[:5] == [
+        '{"gas": "CO", "level": 0.5}',
+        '{"gas": "CH4", "level": 2}',
+        "",
+        'skerry query "CREATE SENSORS gates (id INT, feed STREAM (gas TEXT, level DECIMAL))"',
+        f"skerry query \"INSERT INTO gates VALUES (1, '{server.address}')\"",
+    ]
+    server.close()
+    failed = subprocess.run(
+        [COMMAND, "stream", "try", server.address.replace("tcp", "file"), "--data", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert failed.returncode == 1
+    assert "No such file or directory" in failed.stderr
