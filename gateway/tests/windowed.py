@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
-import duckdb
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from gateway.tests.generated import NAMES, Row, in_database
+from gateway.tests.generated import NAMES, Row, database, in_database
 from gateway.tests.logs import PERIODS, Log, plan_of, seen
 from skerry.delivery.engine import Engine
 from skerry.planner.model.frames import LATENESS_MS
@@ -42,8 +41,8 @@ SCHEMAS = {
         "places", tuple(column_of(n, PLACES_TABLE[n]).described for n in PLACES_TABLE.column_names)
     )
 }
-duckdb.register("places", PLACES_TABLE)
-duckdb.execute("CREATE VIEW p AS SELECT * REPLACE (height::DECIMAL(18, 2) AS height) FROM places")
+database.register("places", PLACES_TABLE)
+database.execute("CREATE VIEW p AS SELECT * REPLACE (height::DECIMAL(18, 2) AS height) FROM places")
 
 
 @dataclass
