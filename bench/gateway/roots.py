@@ -50,6 +50,9 @@ def measure(options: Lines, recorder: Recorder) -> None:
 #: Who has the machine's processors: the gateway's process, what it starts, and the roots, which are no part of it.
 _SHARES = "gateway", "driver", "Java", "Spark's Python and compaction", "roots"
 
+#: Who has the memory.
+_HOLDERS = PYTHON, JAVA, WORKERS, COMPACTION
+
 
 def _processor_times(gateway: int, streams: SerialStreams) -> tuple[float, ...]:
     """Of :data:`_SHARES`, in s."""
@@ -66,6 +69,7 @@ def _measure(options: Lines, recorder: Recorder, streams: SerialStreams, daemon:
             Column("after", "min", ".1f"), Column("rows due", form=","), Column("stored", form=","),
             Column("the last root's rows wait", "s", ".1f", better="less"), Column("not through Spark yet", form=","),
             Column("memory", "GiB", ".2f", better="less"),
+            *(Column(f"memory: {name}", "GiB", ".2f") for name in _HOLDERS),
             *(Column(f"processor time: {name}", "s/s", ".2f", better="less") for name in _SHARES),
         ],
     )  # fmt: skip
@@ -83,16 +87,20 @@ def _measure(options: Lines, recorder: Recorder, streams: SerialStreams, daemon:
         time.sleep(max(0.0, looked + options.look_s - time.monotonic()))
         now, taken = time.monotonic(), _processor_times(daemon.process.pid, streams)
         done, status = streams.progress(), client.status()
-        memory = sum(memory_shares(daemon.process.pid).values()) / 2**30
+        shares = memory_shares(daemon.process.pid)
+        memory = sum(shares.values()) / 2**30
         table.row(
             (now - began) / 60, done.due, done.stored, done.late_s, status["rows"] - status["processed"], memory,
+            *(shares[name] / 2**30 for name in _HOLDERS),
             *((after - before) / (now - looked) for after, before in zip(taken, spent, strict=True)),
         )  # fmt: skip
         recorder.progress(
             f"{(now - began) / 60:.1f} min: {done.stored:,} of {done.due:,}, {done.late_s:.1f} s behind, {memory:.2f} GiB"
         )
         waits.append(done.late_s)
-        held.append(memory)
+        if shares[WORKERS] > 0 and status["processed"]:
+            # Before that Spark starts.
+            held.append(memory)
         looked, spent = now, taken
     streams.end()
     ended = time.monotonic()
@@ -110,9 +118,13 @@ def _measure(options: Lines, recorder: Recorder, streams: SerialStreams, daemon:
     recorder.figure(
         "until all has been through, after the last row", time.monotonic() - ended, "s", ".1f", better="less"
     )
+    if not held:
+        recorder.problem("Spark had no batch until the end")
+        return
+    third = max(1, len(held) // 3)
     recorder.figure("memory of all processes at the end", held[-1], "GiB", ".2f", better="less")
     recorder.figure(
-        "times the first third's",
+        "times the first third's since Spark has batches",
         statistics.median(held[-third:]) / statistics.median(held[:third]),
         "",
         ".2f",

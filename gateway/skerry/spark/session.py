@@ -27,6 +27,14 @@ LOGGING = (Path(__file__).parent / "log4j2.properties").as_uri()
 #: collectors it is the one that gives back the rest: Java's choice for servers takes three times what is in use, as long as rows come.
 HEAP = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 
+#: What Spark remembers of batches that are done, for pages that nobody shows, and with which its heap grows through the first thousand.
+REMEMBERED = {
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+
 
 def session(master: str, directory: str, local: str) -> SparkSession:
     """A quiet session. Its workers run the interpreter at this one's path, and import skerry from where it is here. ``local``: for
@@ -50,6 +58,8 @@ def session(master: str, directory: str, local: str) -> SparkSession:
         .config("spark.sql.streaming.pollingDelay", LOOK)
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOGGING} {heap()}".strip())
     )
+    for name, value in REMEMBERED.items():
+        builder = builder.config(name, value)
     if address is not None:
         os.environ["SPARK_LOCAL_IP"] = address
         builder = builder.config("spark.driver.bindAddress", address).config("spark.driver.host", address)
