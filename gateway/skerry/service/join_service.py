@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -43,7 +42,9 @@ class JoinService:
         self._lock, self._data, self._log, self._queries = lock, data, stream_log, queries
         self._persistence, self._alarms, self._spark, self._file = persistence, alarms, spark, file
         self._through: dict[int, int] | None = None
-        self._groups: Mapping[str, GroupNow] = {}
+        self._groups: dict[str, GroupNow] = {}
+        #: Groups that have stopped, and why.
+        self._failed: dict[str, str] = {}
         #: By join: the version that says that its streams have ended; and up to which version no more comes.
         self._ended: dict[str, int] = {}
         self._over = 0
@@ -72,6 +73,8 @@ class JoinService:
                 self._file.append(over)
             except OSError as error:
                 log.warning("%s: %s; it is tried again", self._file.path, error)
+        groups = self._file.sets.groups
+        self._groups = {name: now for name, now in self._groups.items() if name in groups}
         for name, plan in running.items():
             if name not in self._file.sets.group_of:
                 self.add(self._queries.get(name), plan)
@@ -110,8 +113,15 @@ class JoinService:
         """Whether answers are in the log, durably."""
         with self._lock:
             known = self._file.sets.group_of
-            # Of queries that have been stopped nobody asks any more.
-            wanted = [batch for batch in joined.answers if str(batch.stream - ANSWERS) in known]
+            self._failed |= {
+                name: now.trouble for name, now in joined.groups.items() if now.trouble is not None
+            }
+            # Of queries that have been stopped nobody asks any more; of what has failed answers would be missing.
+            wanted = [
+                batch
+                for batch in joined.answers
+                if known.get(str(batch.stream - ANSWERS), "") not in ("", *self._failed)
+            ]
             try:
                 if wanted:
                     self._data.check_room()
@@ -123,7 +133,7 @@ class JoinService:
             self._alarms.off("joins")
             through = self._through if self._through is not None else {}
             through.update({batch.stream: batch.through for batch in wanted})
-            self._groups = {**self._groups, **joined.groups}
+            self._groups.update(joined.groups)
             self._over = max(self._over, joined.over)
             return True
 
@@ -131,8 +141,7 @@ class JoinService:
 
     def trouble_of(self, query: UserQuery) -> str | None:
         """Why a join does not go on; None: it does."""
-        found = self._now(query)
-        return found.trouble if found is not None else None
+        return self._failed.get(self._file.sets.group_of.get(query.id, ""))
 
     def status(self) -> list[dict[str, Any]]:
         """How each join is."""
@@ -142,11 +151,9 @@ class JoinService:
                 query, now = self._queries.find(name), self._groups.get(group, GroupNow())
                 plan = join_of(query) if query is not None else None
                 algorithm = plan.algorithm if plan is not None else ""
-                found.append({"query": name, "algorithm": algorithm, "group": group, **asdict(now)})
+                own = {"query": name, "algorithm": algorithm, "group": group}
+                found.append({**own, **asdict(now), "trouble": self._failed.get(group)})
         return found
-
-    def _now(self, query: UserQuery) -> GroupNow | None:
-        return self._groups.get(self._file.sets.group_of.get(query.id, ""))
 
 
 def join_of(query: UserQuery) -> JoinPlan | None:

@@ -78,8 +78,8 @@ class Reader:
 
     def __init__(self, rows: skerry.Rows) -> None:
         self.rows, self.got = rows, list[dict[str, Any]]()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
 
     def _read(self) -> None:
         for row in self.rows:
