@@ -13,6 +13,7 @@ import pytest
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import SQL, queue_rows, wait_for
+from skerry.delivery import window_snapshots
 from skerry.planner.planner import plan_query
 from skerry.service import restore
 from skerry.service.gateway import Gateway
@@ -74,6 +75,41 @@ def test_what_has_ended_is_read_after_a_restart_too(
         last = first + 3 if rows_of_window is None else first + windows + 1
         assert len(rows) == (12 if rows_of_window is None else rows_of_window * windows)
         assert max(row.get("most", row.get("temp")) for row in rows) == (2000 + last * 10 + 3) / 100
+
+
+def test_windows_are_there_before_spark_is(
+    peer: RootPeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_snapshots, "AGAIN_MAXIMUM", 1)
+    text = "SELECT nodeid, MAX(temp, 2 s) AS most FROM sensors GROUP BY nodeid SAMPLE PERIOD 1 s"
+
+    def rows(gateway: Gateway, position: int) -> list[tuple[int, dict[str, object]]]:
+        portion = gateway.delivery.reader(query, position).read()
+        assert portion.position == gateway.delivery.rows - 1
+        return [row for part in portion.deliveries for row in part.values()]
+
+    with opened(peer, tmp_path) as gateway:
+        query = ask(gateway, text)
+        wait_for(peer.programs)
+        [(number, program)] = peer.programs().items()
+        first = codec.decode_program(program).start
+        queue_rows(peer, number, range(first, first + 40), program)
+        wait_for(lambda: gateway.delivery.rows == 120)
+        gateway.delivery.deliver()
+        live = rows(gateway, -1)
+        queue_rows(peer, number, range(first + 40, first + 60), program)
+        wait_for(lambda: gateway.delivery.rows == 180)
+    assert live
+    with opened(peer, tmp_path) as gateway:
+        query = gateway.queries.get(query.id, "ada")
+        subscriber = gateway.delivery.engine.subscriber(query.id)
+        assert subscriber is not None
+        assert subscriber.buffer.deliveries(119, through=180) is not None, "in memory"
+        later = rows(gateway, 119)
+        assert later
+        assert live + later == rows(gateway, -1)
+        gateway.delivery.deliver()
+        assert rows(gateway, 119) == later
 
 
 def test_what_many_ask_in_the_same_words_is_planned_once(
