@@ -62,7 +62,7 @@ format: $(STAMP) ## lay out Python and C as `make lint` wants them
 	@$(VENV)/bin/clang-format -i $(C_FILES)
 
 check: lint firmware testbed ## lint and unit tests, in under two minutes
-	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware bench tools
+	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware bench tools examples
 
 test: lint firmware testbed archive ## everything: what CI runs
 	@$(TEST)
