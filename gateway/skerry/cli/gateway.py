@@ -27,9 +27,11 @@ def default_data() -> Path:
 
 def gateway(
     link: Annotated[
-        list[str],
-        typer.Option(help="serial device of a root mote, or socket://host:port; several: --link A --link B"),
-    ],
+        list[str] | None,
+        typer.Option(
+            help="serial device of a root mote, or socket://host:port; several: --link A --link B; none: only streams that are no motes'"
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="data directory; default: skerry in the XDG state directory")
     ] = None,
@@ -132,10 +134,11 @@ def gateway(
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="skerry: %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
+    links = link or []
     try:
-        if len(set(link)) < len(link):
+        if len(set(links)) < len(links):
             raise ValueError(
-                f"--link {max(link, key=link.count)} is given twice: each root has a line of its own"
+                f"--link {max(links, key=links.count)} is given twice: each root has a line of its own"
             )
         check_master(master)
         aggregate_code.check()
@@ -150,7 +153,7 @@ def gateway(
         data = data or default_data()
         allowed = sources or DEFAULT
         daemon = Gateway(
-            link, data, master, retention, backlog, tables, speed, allowed, secrets, spark_ahead=True
+            links, data, master, retention, backlog, tables, speed, allowed, secrets, spark_ahead=True
         )
         settings = {"token_file": token_file, "extensions": extensions, "verbose": verbose}
         servers.prepare(daemon, data, limits, settings)
@@ -159,7 +162,11 @@ def gateway(
         print(f"skerry: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     scheme = "https" if tls else "http"
-    print(f"skerry: gateway at {scheme}://{listen}, link {', '.join(link)}", file=sys.stderr, flush=True)
+    print(
+        f"skerry: gateway at {scheme}://{listen}, {'link ' + ', '.join(links) if links else 'no motes'}",
+        file=sys.stderr,
+        flush=True,
+    )
     try:
         servers.run()
     finally:

@@ -206,7 +206,12 @@ class Networks:
         ]  # fmt: skip
 
     def check_heard(self, links: Iterable[Link]) -> None:
-        """Raises QueryError as long as no root has answered."""
+        """Raises QueryError as long as no root has answered, or where there is none."""
+        if not self.all:
+            raise QueryError(
+                "this gateway has no motes",
+                "start it with 'skerry gateway --link …', or ask tables of sensors",
+            )
         if not self.known:
             states = ", ".join(f"link {link.url}: {link.state}" for link in links)
             raise QueryError("the root mote has not answered yet", states)

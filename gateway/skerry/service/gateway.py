@@ -54,10 +54,10 @@ log = logging.getLogger(__name__)
 
 class Gateway:
     """One daemon. Its services' methods may be called from any thread: ``queries`` is what users ask, ``delivery`` how they get their rows,
-    ``ingest`` what motes say, ``site`` what there is and how it is. ``links``: a URL for each root; ``backlog``: rows of the log that a
-    reader may be behind; ``speed``: s of network time in one of this machine's; ``sources``: what sources that are
-    no motes may be opened (:mod:`skerry.sources.addresses`), ``secrets``: the folder of what is put into their addresses; ``spark_ahead``:
-    Spark starts while what is remembered is read."""
+    ``ingest`` what motes say, ``site`` what there is and how it is. ``links``: a URL for each root, of which there may be none;
+    ``backlog``: rows of the log that a reader may be behind; ``speed``: s of network time in one of this machine's; ``sources``: what
+    sources that are no motes may be opened (:mod:`skerry.sources.addresses`), ``secrets``: the folder of what is put into their addresses;
+    ``spark_ahead``: Spark starts while what is remembered is read."""
 
     def __init__(
         self,
@@ -250,6 +250,7 @@ class Gateway:
         self._watch.delivery(done, self.delivery.through(), self.log.rows, self.spark.state)
         self._watch.spark(self.spark.trouble)
         self._watch.api_workers(self.workers.trouble)
+        self._watch.source_reading(self.sources.trouble)
         self._watch.history(self.history.trouble)
         self._watch.clock(self.history.clock())
         self._watch.windows(self.delivery.engine.lacking)

@@ -315,6 +315,9 @@ class QueryService:
                 _, plan = self._queries.plan_srt(plan, self._network.roots, self._network.catalog.values)
             if plan.history is not None and plan.history.only:
                 return explain_past(plan)
+            if not self._roots:
+                # Nobody's to ask.
+                self._network.check_heard([])
             first = self._network.first
             described = explain(plan, self._network.catalog, first.demand, first.now())
         return {**described, "text": explain_text(described)}

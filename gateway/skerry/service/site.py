@@ -87,13 +87,14 @@ class Site:
         return {**self._history.status(), "compacted": rows}
 
     def status(self) -> dict[str, Any]:
-        """Roots, log, streams, users and alarms; what stands beside the roots of a link and its session is the first root's."""
+        """Roots, log, streams, users and alarms; what stands beside the roots of a link and its session is the first root's,
+        if there is one."""
         counters = self._ingest.counters
         with self._lock:
             return {
                 "alarms": self._alarms.active(),
                 "roots": [root.status() for root in self._roots],
-                **{name: value for name, value in self._roots[0].status().items() if name != "root"},
+                **{name: value for root in self._roots[:1] for name, value in root.status().items() if name != "root"},
                 "motes": len(self._network.catalog.motes()),
                 "rows": self._log.rows,
                 "processed": self._delivery.through(),

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -53,6 +54,8 @@ class SourceService:
         #: The tuples whose sources are wanted, and whether that is known yet.
         self._rows: dict[Key, tuple[Any, ...]] = {}
         self._looked = False
+        #: What rows of each table have taken in the log since the start.
+        self._bytes = Counter[int]()
         self._thread = threading.Thread(target=self._run, name="sources' queries", daemon=True)
 
     def start(self) -> None:
@@ -73,8 +76,24 @@ class SourceService:
         return self._process.pid
 
     def status(self) -> list[dict[str, Any]]:
-        """How each source is that is to be open."""
-        return [dataclasses.asdict(state) for _, state in sorted(self._process.states.items())]
+        """How each source is that is to be open; ``readers``: queries that want it, ``bytes``: what rows of its table have taken in the log
+        since the gateway began."""
+        with self._lock:
+            readers = Counter(
+                (found.table.number, number)
+                for query in self._running()
+                for found, numbers in self._tuples_of(query)
+                for number in set(numbers)
+            )
+            return [
+                {**dataclasses.asdict(state), "readers": readers[key], "bytes": self._bytes[key[0]]}
+                for key, state in sorted(self._process.states.items())
+            ]
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the process that reads sources does not run; None: it does, or nobody needs it."""
+        return self._process.trouble
 
     def trouble_of(self, query: UserQuery) -> str | None:
         """Which of a query's sources bring nothing, and why; None: none of them, or it has ended."""
@@ -106,6 +125,8 @@ class SourceService:
                 text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self._alarms.on("sources", f"no rows of sources are taken in: {text}; sources wait")
                 return False
+            for batch in batches:
+                self._bytes[batch.stream - STREAMS] += len(batch.data)
             self._alarms.off("sources")
             return True
 

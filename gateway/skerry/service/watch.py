@@ -41,6 +41,10 @@ class Watch:
         """Why Spark does not run; None: it does, or begins."""
         self._tell("spark", trouble)
 
+    def source_reading(self, trouble: str | None) -> None:
+        """Why the process that reads sources does not run; None: it does, or nobody needs it."""
+        self._tell("source_reading", trouble)
+
     def api_workers(self, trouble: str | None) -> None:
         """Why processes that are to serve readers do not; None: they do."""
         self._tell("api_workers", trouble)

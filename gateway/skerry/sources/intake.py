@@ -160,6 +160,8 @@ class Intake:
             told: dict[Key, SourceState] = {}
             for key, reading in self._readings.items():
                 # Of one that has ended nothing is left to come when that is told.
+                if reading.state.waiting != len(reading.waiting):
+                    reading.state.waiting, reading.changed = len(reading.waiting), True
                 left = reading.waiting or reading.progress.is_flying
                 if reading.changed and not (reading.state.state == "ended" and left):
                     reading.changed, told[key] = False, reading.state

@@ -51,7 +51,8 @@ class Rows:
 @dataclass
 class SourceState:
     """How a source is. ``state``: opening, open, away (with ``why``, tried again), refused or ended. ``misfits``: rows that do not fit
-    their table, of which ``sample`` has some with the reason; ``ahead``: rows whose time is more than a minute ahead of the clock."""
+    their table, of which ``sample`` has some with the reason; ``ahead``: rows whose time is more than a minute ahead of the clock;
+    ``waiting``: rows that are not yet on their way to the log."""
 
     table: str
     tuple: int
@@ -61,6 +62,7 @@ class SourceState:
     rows: int = 0
     misfits: int = 0
     ahead: int = 0
+    waiting: int = 0
     last: float | None = None
     sample: list[str] = field(default_factory=list)
 

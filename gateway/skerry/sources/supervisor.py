@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -19,8 +20,8 @@ from skerry.storage.log.source_positions import Position
 
 log = logging.getLogger(__name__)
 
-#: From the end of a process to the next, in s.
-_AGAIN_S = 1.0
+#: From the end of a process to the next, in s: the first time, and at most; one that has run for so long is no failure of the start.
+_AGAIN_S, _RAN_S = (1.0, 30.0), 60.0
 _ENDING_S = 5.0
 
 
@@ -67,6 +68,8 @@ class IntakeProcess:
             self.states = {key: state for key, state in self.states.items() if key in same}
             if wanted.rows:
                 self._needed.set()
+            else:
+                self.trouble = None
             self._send_wanted()
 
     def stop(self) -> None:
@@ -92,10 +95,12 @@ class IntakeProcess:
                 log.debug("the intake process has gone: %s", error)
 
     def _run(self) -> None:
+        pause = _AGAIN_S[0]
         while True:
             self._needed.wait()
             if self._stopping.is_set():
                 return
+            began = time.monotonic()
             try:
                 self._serve()
             except Exception:
@@ -103,9 +108,12 @@ class IntakeProcess:
             if self._stopping.is_set():
                 return
             code = self._child.returncode if self._child is not None else None
-            self.trouble = f"the process that reads sources ended, exit code {code}; it starts again"
-            log.warning("%s", self.trouble)
-            self._stopping.wait(_AGAIN_S)
+            pause = _AGAIN_S[0] if time.monotonic() - began > _RAN_S else pause
+            self.trouble = (
+                f"the process that reads sources ended, exit code {code}; it starts again in {pause:g} s"
+            )
+            self._stopping.wait(pause)
+            pause = min(2 * pause, _AGAIN_S[1])
 
     def _serve(self) -> None:
         """One process, from its start to its end."""
