@@ -21,6 +21,8 @@ from skerry.storage.log.stream_log import StreamLog
 
 STEP = 500_000
 NODES = 54
+#: An epoch behind all that go through windows.
+_LATER = 2000
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Log(Options):
     windows: int = option(
         0, "further users who come before it is killed, each with a window of his own over the same motes"
     )
+    through: int = option(0, "rows that go through these windows before it is killed")
 
 
 def measure(options: Log, recorder: Recorder) -> None:
@@ -47,10 +50,12 @@ def measure(options: Log, recorder: Recorder) -> None:
         crowd = daemon.client("crowd")
         for other in range(options.windows):
             crowd.query(windowed(other))
+        if options.through:
+            _through(root, daemon, options)
         again = []
         for turn in recorder.steps(range(1, options.rounds + 1), "starts"):
             daemon.kill()
-            again.append(_start(root, daemon, query, 60 + turn, options.rows))
+            again.append(_start(root, daemon, query, _LATER + turn, options.rows))
         daemon.kill(signal.SIGTERM)
     beside = f" and {options.windows:,} windows" if options.windows else ""
     recorder.figure(
@@ -58,6 +63,17 @@ def measure(options: Log, recorder: Recorder) -> None:
         better="less", goal=20, main=True,
     )  # fmt: skip
     recorder.figure("the same, none of the rows having been processed", behind, "s", ".1f", better="less")
+
+
+def _through(root: RootPeer, daemon: Daemon, options: Log) -> None:
+    """Rows of all motes, epoch by epoch, as they come; until all have been through."""
+    [(number, program)] = root.programs().items()
+    before = daemon.client("u").status()["rows"]
+    motes = range(1, NODES + 1)
+    epochs = range(100, 100 + options.through // NODES)
+    queue_rows(root, number, epochs, program, motes)
+    due = before + len(epochs) * NODES
+    wait_for(lambda: daemon.client("u").status()["processed"] >= due, 900)
 
 
 def windowed(number: int) -> str:
