@@ -18,6 +18,7 @@ from skerry.delivery.entries import Entries, Publish
 from skerry.delivery.matched_rows import Audience, MatchedRows, UserView
 from skerry.delivery.matched_source_rows import MatchedSourceRows, SourceUser
 from skerry.delivery.own_buffers import OwnBuffer
+from skerry.delivery.source_streams import SourceStreams
 from skerry.delivery.window_snapshots import WindowSnapshots
 from skerry.execution.blocks import batch_of, from_bytes
 from skerry.execution.deliveries import Delivery, in_order
@@ -25,13 +26,12 @@ from skerry.execution.joined import ReadingGoneError
 from skerry.execution.matched import Matched, MatchedBatch
 from skerry.execution.matching import Part, View
 from skerry.execution.residual import Residual, Rows
-from skerry.execution.source_matching import SourceView, delivered, read
+from skerry.execution.source_matching import SourceView
 from skerry.execution.stream_batches import stream_batch
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.source_plans import STREAMS, SourcePlan
 from skerry.storage.block_files import BlockFiles
 from skerry.storage.log.record import RECORD, Block
-from skerry.storage.log.source_batches import SourceFiles
 from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
@@ -95,6 +95,11 @@ class Subscriber:
     own: OwnWindows | None = None
 
     @property
+    def has_windows(self) -> bool:
+        """Whether its rows are those of windows."""
+        return self.plan.window is not None or (self.plan.sources is not None and self.plan.sources.gathers)
+
+    @property
     def shares_windows(self) -> bool:
         """Whether it has windows that others may have, too."""
         return self.plan.window is not None and self.own is None
@@ -137,13 +142,13 @@ class Engine:
         ``version``; ``files``: what executors matched before what is in memory;
         ``entries``: other ones than this gives users itself; ``log``: the log's directory, of rows that are no motes';
         ``snapshots``: what is kept of shared windows over a restart."""
-        self._sources = SourceFiles(log) if log is not None else None
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._files = files
         self._unpacked = Unpacked()
         self._subscribers: dict[str, Subscriber] = {}
         self._entries = entries or Entries(publish, version)
+        self._sources = SourceStreams(log, self._read, self._entries) if log is not None else None
         self._audiences: dict[Hashable, Audience] = {}
         #: A version of the index that knows what a user asks, ascending: of those who came or changed last it is the highest.
         self._known: dict[str, int] = {}
@@ -207,15 +212,32 @@ class Engine:
             if own is not None:
                 self._own.add(user)
             if plan.sources is not None:
-                self._see_source(user, plan.sources, buffer)
+                self._see_source(user, plan.sources, buffer, begin)
 
-    def _see_source(self, user: str, plan: SourcePlan, buffer: FeedBuffer) -> None:
+    def _see_source(self, user: str, plan: SourcePlan, buffer: FeedBuffer, begin: int) -> None:
         """A user of a stream that is no motes'."""
         assert plan.stream is not None
+        if plan.gathers:
+            assert self._sources is not None
+            at = self.done if self._started else begin
+            buffer.see(self._sources.add(user, plan, begin, at), self.done)
+            self._entries.publish()
+            return
         entry = self._entries.add_source(user, plan.stream, SourceView.of(plan))
         self._known[user] = self._entries.version
         buffer.see({plan.stream: SourceUser(entry, plan)}, self.done, entry)
         self._entries.publish()
+
+    def sources_of(self, user: str) -> set[int]:
+        """Of a user's query FROM LATEST, numbers of the tuples that have a row."""
+        with self._lock:
+            return self._sources.users.latest.sources(user) if self._sources is not None else set()
+
+    def end_sources(self, user: str, number: int) -> None:
+        """Sources of a user whose rows are made of many have ended: no rows of theirs come behind this record of the log."""
+        with self._lock:
+            if self._sources is not None:
+                self._sources.end(user, number)
 
     def set_feeds(self, user: str, feeds: dict[int, Feed]) -> None:
         """Which rows are the user's, by stream number."""
@@ -342,6 +364,8 @@ class Engine:
                     self._audiences.pop(key, None)
             if gone.shares_windows:
                 self._windows_due = True
+            if gone.plan.sources is not None and gone.plan.sources.gathers and self._sources is not None:
+                self._sources.remove(user)
             self._publish()
             self.changed(user)
         gone.buffer.wake()
@@ -359,7 +383,7 @@ class Engine:
             parts, folded = index.match(by_stream)
             if self._sources is not None:
                 numbers = np.arange(block.first, block.end, dtype=np.int64)
-                parts += index.sources.match(self._sources, numbers, block.records)
+                parts += index.sources.match(self._sources.files, numbers, block.records)
             return self.take(
                 MatchedBatch(block.first, block.end, index.version, streams, tuple(parts), tuple(folded))
             )
@@ -378,16 +402,26 @@ class Engine:
                 self._started = True
                 if batch.first > self._windowed:
                     self._catch_up(batch.first)
+                if self._sources is not None:
+                    self._sources.catch_up(batch.first)
                 self._windowed = max(batch.first, self._windowed)
             parts: dict[Hashable, list[Readable]] = {}
             entries: set[int] = set()
             for found in batch.parts:
+                if found.stream < 0:
+                    # Folded for windows.
+                    continue
                 entries |= found.entries
                 parts.setdefault(found.stream, []).append(self._readable(found))
             users = self._take_windows(batch.behind(self._windowed))
+            theirs: set[str] = set()
+            if self._sources is not None:
+                of_sources, theirs = self._sources.take(batch)
+                parts |= {key: [part] for key, part in of_sources.items()}
+                self._tell_exceeded()
             woken = [
                 self._subscribers[user].buffer
-                for user in self._entries.users(entries) | self._unknown(batch.version)
+                for user in self._entries.users(entries) | self._unknown(batch.version) | theirs
             ]
             for buffer in woken:
                 buffer.hit(batch.end)
@@ -530,7 +564,8 @@ class Engine:
 
     def _tell_exceeded(self) -> None:
         """Whose windows are over, as their groups have become too many."""
-        for user, reason in self._windows.exceeded.items():
+        of_sources = self._sources.exceeded if self._sources is not None else {}
+        for user, reason in {**self._windows.exceeded, **of_sources}.items():
             self._subscribers[user].buffer.trouble = reason
         if self._windows.exceeded:
             # Nobody may be left for whom their rows are folded.
@@ -563,7 +598,7 @@ class Engine:
         None: the log has them, as the next batch is in no file, or was matched before what he asks was known; and of windows.
         """
         subscriber = self._subscribers.get(user)
-        if self._files is None or subscriber is None or subscriber.plan.window is not None:
+        if self._files is None or subscriber is None or subscriber.has_windows:
             return None
         (views, version), begin = subscriber.buffer.seen, position
         found: list[Delivery] = []
@@ -611,7 +646,8 @@ class Engine:
             return []
         block = block.behind(after + 1)
         if subscriber.plan.sources is not None:
-            return self._replay_sources(subscriber.plan.sources, block)
+            assert self._sources is not None
+            return self._sources.replay(user, subscriber.plan.sources, block, subscriber.begin)
         if subscriber.plan.window is not None:
             return self._replay_windows(user, subscriber, block)
         found = []
@@ -624,15 +660,6 @@ class Engine:
             if len(places):
                 found.append(Delivery(part.numbers[places], columns))
         return in_order(found)
-
-    def _replay_sources(self, plan: SourcePlan, block: Block) -> list[Delivery]:
-        assert self._sources is not None
-        mine = block.records["stream"] == plan.stream
-        rows = read(
-            self._sources, np.arange(block.first, block.end, dtype=np.int64)[mine], block.records[mine]
-        )
-        found = [delivered(plan, of_stream) for of_stream in rows.values()]
-        return [delivery for delivery in found if delivery is not None]
 
     def _replay_windows(self, user: str, subscriber: Subscriber, block: Block) -> list[Delivery]:
         """What his windows gave with some rows: the rows since his query began tell, so that the way there is kept for the

@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from skerry.execution.matched import MatchedBatch
 from skerry.execution.matching import View
 from skerry.execution.partial_panes import PartialPanes
-from skerry.execution.source_matching import SourceView
+from skerry.execution.source_matching import Asked, to_text
 from skerry.execution.users_index import Change, UsersIndex
 from skerry.execution.window_selection import WindowSelection
 from skerry.streams.stream import Stream
@@ -42,6 +44,7 @@ class Entries:
         self._asked: dict[int, int] = {}
         #: By what is wanted: the entry by which rows are folded for windows, and over which streams these are.
         self._windows: dict[Hashable, tuple[int, tuple[int, ...]]] = {}
+        self._of_sources: dict[str, int] = {}
         self._live: dict[Hashable, Change] = {}
         self._unpublished: list[Change] = []
         self._index: UsersIndex | None = None
@@ -58,12 +61,12 @@ class Entries:
         entry.users.add(user)
         return entry.number
 
-    def add_source(self, user: str, stream: int, view: SourceView) -> int:
+    def add_source(self, user: str, stream: int, view: Asked) -> int:
         """The same of a stream that is no motes'."""
         what = stream, view
         entry = self._by_what.get(what)
         if entry is None:
-            self._change(None, "source", stream, view.to_text())
+            self._change(None, "source", stream, to_text(view))
             entry = _Entry(self.version, *what)
             self._by_what[what] = self._by_number[entry.number] = entry
         entry.users.add(user)
@@ -81,7 +84,7 @@ class Entries:
         if not entry.users:
             del self._by_number[number], self._by_what[entry.stream, entry.same]
             del self._live["entry", number]
-            if isinstance(entry.same, SourceView):
+            if isinstance(entry.same, Asked):
                 self._change(None, "source gone", entry.stream, number)
                 return
             self._change(None, "gone", entry.stream, number)
@@ -124,6 +127,21 @@ class Entries:
         if entry is None or batch.folded is None or entry > batch.version:
             return None
         return [panes for number, panes in batch.folded if number == entry]
+
+    def want_of_sources(self, wanted: Mapping[str, tuple[int, Asked]]) -> None:
+        """The same of streams that are no motes', by what is shared: the stream, and what is made of its rows."""
+        for key in [key for key in self._of_sources if key not in wanted]:
+            self.remove(key, self._of_sources.pop(key))
+        for key, (stream, what) in wanted.items():
+            if key not in self._of_sources:
+                self._of_sources[key] = self.add_source(key, stream, what)
+
+    def made_of_sources(self, wanted: str, batch: MatchedBatch) -> list[pa.RecordBatch] | None:
+        """What executors made of a batch; None: it has to be made again."""
+        entry = self._of_sources.get(wanted)
+        if entry is None or entry > batch.version:
+            return None
+        return [part.batch for part in batch.parts if part.stream == -entry]
 
     def publish(self) -> None:
         """Let executors know what has changed; what cannot be written now is written when this is called again."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from skerry.execution.deliveries import Delivery
 from skerry.execution.matched import Matched
-from skerry.execution.source_matching import SourceRows, delivered, given_back
+from skerry.execution.source_matching import delivered, given_back
+from skerry.execution.source_rows import SourceRows
 from skerry.planner.model.source_plans import SourcePlan
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skerry.execution import source_folding, source_newest
 from skerry.execution.deliveries import Delivery
 from skerry.execution.matched import HIT, Matched
 from skerry.execution.range_index import Int64, Places
-from skerry.planner.model.source_plans import SourcePlan, Term
+from skerry.execution.source_rows import SourceRows, read
+from skerry.planner.model.source_plans import SourceNewest, SourcePlan, Term
+from skerry.planner.model.source_windows import SourceFold
 from skerry.sensors.array_calls import column_of
 from skerry.sensors.evaluate import arrow_type, evaluate, passes, schema_of, shown
 from skerry.storage.log.record import Records
@@ -65,13 +68,33 @@ def _typed(term: Term) -> Iterable[tuple[str, str]]:
         yield from _typed(arg)
 
 
+#: What an entry of the users' index asks of such a stream.
+Asked = SourceView | SourceFold | SourceNewest
+_KINDS: dict[str, type[SourceView | SourceFold | SourceNewest]] = {
+    "rows": SourceView, "windows": SourceFold, "newest": SourceNewest,
+}  # fmt: skip
+
+
+def to_text(asked: Asked) -> str:
+    """With what it is, JSON."""
+    kind = next(name for name, known in _KINDS.items() if isinstance(asked, known))
+    return json.dumps([kind, asked.to_text()])
+
+
+def from_text(text: str) -> Asked:
+    """What :func:`to_text` wrote."""
+    kind, written = json.loads(text)
+    found: Asked = _KINDS[kind].from_text(written)
+    return found
+
+
 class SourceEntries:
     """The entries of all such streams in the users' index."""
 
     def __init__(self) -> None:
-        self._by_stream: dict[int, dict[int, SourceView]] = {}
+        self._by_stream: dict[int, dict[int, Asked]] = {}
 
-    def add(self, stream: int, entry: int, view: SourceView) -> None:
+    def add(self, stream: int, entry: int, view: Asked) -> None:
         """An entry that comes."""
         self._by_stream.setdefault(stream, {})[entry] = view
 
@@ -88,37 +111,19 @@ class SourceEntries:
             return []
         wanted = np.isin(records["stream"], list(self._by_stream))
         rows = read(files, numbers[wanted], records[wanted])
-        found = [_matched(stream, table, self._by_stream[stream]) for stream, table in rows.items()]
-        return [matched for matched in found if len(matched.hits)]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRows:
-    """Rows of one stream in the order of the log; columns that a batch lacks, as they came later, are NULL."""
-
-    numbers: Int64
-    columns: Mapping[str, pa.Array]
-
-
-def read(files: SourceFiles, numbers: Int64, records: Records) -> dict[int, SourceRows]:
-    """The rows of some records by their stream."""
-    tables: dict[int, list[tuple[int, pa.Table]]] = {}
-    for number, stream, table in files.tables(numbers, records):
-        tables.setdefault(stream, []).append((number, table))
-    found = {}
-    for stream, parts in tables.items():
-        counts = [table.num_rows for _, table in parts]
-        whole = pa.concat_tables([table for _, table in parts], promote_options="default").combine_chunks()
-        columns = {name: _whole(whole.column(name)) for name in whole.column_names}
-        found[stream] = SourceRows(
-            np.repeat(np.array([number for number, _ in parts], np.int64), counts), columns
-        )
-    return found
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+        found = []
+        for stream, table in rows.items():
+            entries = self._by_stream[stream]
+            views = {entry: view for entry, view in entries.items() if isinstance(view, SourceView)}
+            found += [matched for matched in [_matched(stream, table, views)] if len(matched.hits)]
+            for entry, fold in entries.items():
+                if not len(table.numbers):
+                    continue
+                if isinstance(fold, SourceFold):
+                    found.append(source_folding.matched(entry, fold, table))
+                elif isinstance(fold, SourceNewest):
+                    found.append(source_newest.matched(entry, fold, table))
+        return found
 
 
 def _matched(stream: int, rows: SourceRows, entries: Mapping[int, SourceView]) -> Matched:

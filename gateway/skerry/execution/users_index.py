@@ -7,7 +7,7 @@ the users of an entry are, only the gateway knows.
 Changes: ``[v, "stream", Stream.to_dict()]``, what a stream's number means; ``[v, "over", number]``, nobody asks for a stream any more;
 ``[v, "entry", number, View.to_list()]``, with stream number; ``[v, "gone", number, entry]``; ``[v, "windows", WindowSelection.to_text()]``,
 rows that are to be folded for windows, also an entry; ``[v, "windows over", entry]``. Of streams that are no motes' ``[v, "source",
-number, SourceView.to_text()]``, an entry, and ``[v, "source gone", number, entry]``.
+number, text]``, an entry (:func:`skerry.execution.source_matching.to_text`), and ``[v, "source gone", number, entry]``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skerry.execution.matching import Key, Part, View
 from skerry.execution.partial_panes import PartialPanes
 from skerry.execution.range_index import Int64, Places, RangeIndex
 from skerry.execution.residual import Rows
-from skerry.execution.source_matching import SourceEntries, SourceView
+from skerry.execution.source_matching import SourceEntries, from_text
 from skerry.execution.stream_batches import stream_batch
 from skerry.execution.window_selection import WindowSelection
 from skerry.storage.log.record import Records
@@ -66,7 +66,7 @@ class UsersIndex:
             case "windows over":
                 del self._windows[what[0]]
             case "source":
-                self.sources.add(what[0], self.version, SourceView.from_text(what[1]))
+                self.sources.add(what[0], self.version, from_text(what[1]))
             case "source gone":
                 self.sources.remove(*what)
 

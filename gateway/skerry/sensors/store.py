@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import SourcePlan, Term
 from skerry.sensors import values
+from skerry.sensors.answers import answer
 from skerry.sensors.definitions import SensorTable, column_of, define
-from skerry.sensors.evaluate import evaluate, passes, schema_of, shown
+from skerry.sensors.evaluate import passes
 from skerry.sensors.resolver import Resolver
 from skerry.sensors.values import Kept, ValueRefusedError
 from skerry.sql import ast
@@ -100,21 +100,7 @@ class SensorStore:
         found = self._by_key.get(plan.table)
         if found is None:
             raise QueryError(f"table {plan.table} has been dropped", "ask again")
-        own, count = found.columns(), len(found.rows)
-        places = pc.indices_nonzero(passes(plan.where, own, count))
-        if plan.order:
-            names = [f"by{i}" for i in range(len(plan.order))]
-            keys = pa.table([evaluate(term, own, count).take(places) for term, _ in plan.order], names)
-            ways = [
-                (name, "descending" if descending else "ascending")
-                for name, (_, descending) in zip(names, plan.order, strict=True)
-            ]
-            places = places.take(pc.sort_indices(keys, sort_keys=ways))
-        if plan.limit is not None:
-            places = places.slice(0, plan.limit)
-        return pa.RecordBatch.from_arrays(
-            [shown(output.term, own, count).take(places) for output in plan.outputs], schema=schema_of(plan)
-        )
+        return answer(plan, found.columns(), len(found.rows))
 
     def shapes(self, name: ast.Text) -> dict[str, list[float]]:
         """The arrays of a table's tuples by their names: its first TEXT and its first array. Raises QueryError."""

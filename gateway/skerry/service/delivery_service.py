@@ -27,6 +27,7 @@ from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
+from skerry.storage.log.source_times import SourceTimes
 from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
@@ -135,6 +136,13 @@ class DeliveryService:
         if query.plan.history is not None and query.plan.window is not None:
             past = self._history.rows(query.plan, query.created, query.position)
         self.engine.subscribe(query.id, query.plan, query.position, self._joiner(query), past)
+        sources = query.plan.sources
+        if query.finished and sources is not None and sources.gathers and sources.stream is not None:
+            end = SourceTimes(self._log.path).end_of(
+                sources.stream, int(query.id), query.position, self._log.rows
+            )
+            if end is not None:
+                self.engine.end_sources(query.id, end)
 
     def _joiner(self, query: UserQuery) -> Joiner | None:
         """What joins a query's rows with tables; None: there are none."""
@@ -172,7 +180,7 @@ class DeliveryService:
 
     def past(self, query: UserQuery) -> PastOf:
         if query.plan.sources is not None:
-            return self._static(query)
+            return self._static(query) if query.plan.sources.stream is None else self._past_of_sources(query)
         joiner = self._joiner(query)
         asked = partial(self._history.after, query.id, query.plan, query.created, query.position, joiner)
 
@@ -180,6 +188,17 @@ class DeliveryService:
             if self._queries.find(query.id) is None:
                 raise UnknownQueryError(query.id)
             return asked(position, waiting)
+
+        return after
+
+    def _past_of_sources(self, query: UserQuery) -> PastOf:
+        """HISTORY … ONLY of sources that are no motes."""
+
+        def after(position: int, waiting: Waiting) -> tuple[list[Delivery], int, bool]:
+            if self._queries.find(query.id) is None:
+                raise UnknownQueryError(query.id)
+            found = query.id, query.plan, query.created, query.position
+            return self._history.after_sources(*found, position, waiting)
 
         return after
 

@@ -142,6 +142,7 @@ class Gateway:
         self.sources = SourceService(
             self._lock, self._data, self.log, self.sensors.store, self._queries, self.persistence, self.alarms, job, self.queries.remove,
             self.joins,
+            self.delivery.engine.end_sources, self.delivery.engine.sources_of,
         )  # fmt: skip
         self.delivery.source_trouble = self.sources.trouble_of
         most = (retention or Retention()).log_bytes

@@ -17,6 +17,7 @@ from skerry.service.alarms import Alarms
 from skerry.service.join_service import JoinService, join_of
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UserQuery
+from skerry.sources.batching import end_of
 from skerry.sources.messages import Job, Key, SourceState, Wanted
 from skerry.sources.supervisor import IntakeProcess
 from skerry.storage.log.source_batches import SourceBatch
@@ -45,10 +46,15 @@ class SourceService:
         job: Job,
         remove: Callable[[UserQuery], object],
         joins: JoinService,
+        end_sources: Callable[[str, int], object],
+        sources_of: Callable[[str], set[int]],
     ) -> None:
         self._joins = joins
         self._lock, self._data, self._log, self._store = lock, data, stream_log, store
         self._queries, self._persistence, self._alarms, self._remove = queries, persistence, alarms, remove
+        self._end_sources, self._sources_of = end_sources, sources_of
+        #: The first record of what was appended last.
+        self._first = 0
         self._process = IntakeProcess(job, self._append, self._position)
         self._stopping = threading.Event()
         #: The tuples whose sources are wanted, and whether that is known yet.
@@ -120,7 +126,7 @@ class SourceService:
                     # The log must not name streams that a restart would not know.
                     self._persistence.commit()
                 self._data.check_room()
-                self._log.append_sources([self._of_wanted(batch) for batch in batches])
+                self._first = self._log.append_sources([self._of_wanted(batch) for batch in batches])
             except (StorageError, OSError) as error:
                 text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self._alarms.on("sources", f"no rows of sources are taken in: {text}; sources wait")
@@ -216,16 +222,40 @@ class SourceService:
         ended = []
         for query in running:
             states = self._states_of(query)
-            if not states or not all(state is not None and state.state == "ended" for state in states):
-                continue
-            if join_of(query) is None or self._joins.end(query):
+            over = bool(states) and all(state is not None and state.state == "ended" for state in states)
+            if over and join_of(query) is not None:
+                over = self._joins.end(query)
+            if over or self._answered(query):
                 ended.append(query)
         for query in ended:
+            if not self._ended_in_log(query):
+                continue
             query.finished = True
             self._persistence.note(query.id)
         if ended:
             self._persistence.try_commit()
         return bool(ended)
+
+    def _answered(self, query: UserQuery) -> bool:
+        """Whether one with ONCE need not wait any longer: each of its sources has brought a row, or their time is over."""
+        plan = query.plan.sources
+        found = self._store.tuples(plan.table) if plan is not None else None
+        if plan is None or found is None or not plan.once:
+            return False
+        if (time.time() - query.created) * 1000 >= plan.wait_ms:
+            return True
+        return set(found.chosen(plan.chosen)) <= self._sources_of(query.id)
+
+    def _ended_in_log(self, query: UserQuery) -> bool:
+        """Note behind a query's rows that these are all, for what is made of many; whether that is done."""
+        plan = query.plan.sources
+        found = self._store.tuples(plan.table) if plan is not None else None
+        if plan is None or found is None or not plan.gathers:
+            return True
+        if not self._append([end_of(found.table, int(query.id), time.time_ns() // 1000)]):
+            return False
+        self._end_sources(query.id, self._first)
+        return True
 
     def _leave_abandoned(self) -> None:
         left = [query for query in self._running() if query.abandoned(time.monotonic())]

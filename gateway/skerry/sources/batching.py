@@ -63,3 +63,12 @@ def batch_of(table: SensorTable, parts: Sequence[Part]) -> SourceBatch:
         bytes(sink.getvalue()),
         positions=positions,
     )
+
+
+def end_of(table: SensorTable, query: int, at_us: int) -> SourceBatch:
+    """That all sources of a query have ended, as a batch without rows."""
+    made = pa.table({plans.TIME: pa.array([], MOMENT)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, made.schema) as writer:
+        writer.write_table(made)
+    return SourceBatch(table.stream_number, 0, 0, at_us, bytes(sink.getvalue()), ends=query)

@@ -279,11 +279,13 @@ class StopOn:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One of FROM: sensors, where FROM is left out, a storage point or a table. ``past``: so far back, and not the present."""
+    """One of FROM: sensors, where FROM is left out, a storage point or a table. ``past``: so far back, and not the present; ``latest``:
+    where FROM LATEST stands."""
 
     name: Name
     alias: str | None
     past: Duration | None = None
+    latest: Span | None = None
 
     @property
     def called(self) -> str:

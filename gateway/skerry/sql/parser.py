@@ -47,7 +47,7 @@ _CALLED: dict[str, str] = {
     "NUMBER": "a number", "NAME": "a name", "TEXT": "a text", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
     "SLASH": "/", "SHIFT": ">>", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
     "$END": "the end", "HUMIDITY_UNIT": "a unit", "STORAGE_POINT": "STORAGE POINT",
-    "START_NOW": "START NOW",
+    "START_NOW": "START NOW", "FROM_LATEST": "FROM LATEST",
 }  # fmt: skip
 
 #: What may go on an expression is left out of "expected …": it says little and hides the rest.

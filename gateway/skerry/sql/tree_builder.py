@@ -251,7 +251,9 @@ class TreeBuilder:
 def _tables(node: Any, items: Span) -> tuple[ast.Table, ...]:
     if node is None:
         return (ast.Table(ast.Name("sensors", items), None),)
-    return tuple(_table(_tree(table)) for table in _tree(node).children[1:])
+    said, *tables = _tree(node).children
+    latest = _span(_token(said)) if _token(said).type == "FROM_LATEST" else None
+    return tuple(replace(_table(_tree(table)), latest=latest) for table in tables)
 
 
 def check_called(tables: Sequence[ast.Table]) -> None:

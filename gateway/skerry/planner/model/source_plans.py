@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skerry.planner.model.source_windows import SourceGrouping
 
 #: The number of the tuple that a row is of; its time, and when it came (UTC).
 SOURCE, TIME, ARRIVAL = "_source", "_time", "_arrival"
@@ -22,6 +25,8 @@ INT, DECIMAL, DOUBLE, TEXT, BOOLEAN, TIMESTAMP = "int", "decimal", "double", "te
 #: The literal NULL's, which any other type takes.
 NULL = "null"
 NUMBERS = frozenset({INT, DECIMAL, DOUBLE, NULL})
+#: So long ONCE waits for sources that have brought no row, where WAIT says nothing else.
+WAIT_MS = 10_000
 #: How the API calls types.
 _SHOWN = {
     INT: "integer",
@@ -57,10 +62,37 @@ class Term:
 
     def columns(self) -> Iterator[str]:
         """Names of the columns that it needs."""
+        for name, _ in self.typed_columns():
+            yield name
+
+    def typed_columns(self) -> Iterator[tuple[str, str]]:
+        """The same with their types."""
         if self.op == "column":
-            yield str(self.value)
+            yield str(self.value), self.type
         for arg in self.args:
-            yield from arg.columns()
+            yield from arg.typed_columns()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNewest:
+    """What executors make of a stream's rows for queries FROM LATEST: of each source that ``chosen``, a condition on static columns,
+    selects its newest row in each record, with ``columns`` and their types."""
+
+    chosen: Term | None
+    columns: tuple[tuple[str, str], ...]
+
+    def to_text(self) -> str:
+        """JSON."""
+        return json.dumps([self.chosen.to_list() if self.chosen is not None else None, self.columns])
+
+    @classmethod
+    def from_text(cls, text: str) -> SourceNewest:
+        """What :meth:`to_text` wrote."""
+        chosen, columns = json.loads(text)
+        return cls(
+            Term.from_list(chosen) if chosen is not None else None,
+            tuple((name, kind) for name, kind in columns),
+        )
 
     def calls(self) -> Iterator[Term]:
         """Calls in it that are in no other one."""
@@ -118,7 +150,8 @@ class JoinPlan:
 class SourcePlan:
     """``table``: its name in lower case. ``stream``: the number of its rows' stream in the log; None: of static columns alone, for which
     nothing is opened. ``chosen``: the part of ``where`` that static columns decide, by which sources are chosen. ``order``, ``limit``: of
-    static rows."""
+    static rows, or of the rows of a window. ``grouping``: what it aggregates; the other terms are over what that gives then. ``latest``: it
+    is answered from the newest row of each source, with ``once`` when each has brought one, for which it waits so long."""
 
     table: str
     stream: int | None
@@ -129,6 +162,10 @@ class SourcePlan:
     limit: int | None = None
     #: Of a join: ``stream`` is that of its answers.
     join: JoinPlan | None = None
+    grouping: SourceGrouping | None = None
+    latest: bool = False
+    once: bool = False
+    wait_ms: int = WAIT_MS
 
     def chosen_of(self) -> list[tuple[str, Term | None]]:
         """The tables whose sources it reads, each with the condition by which they are chosen."""
@@ -142,11 +179,36 @@ class SourcePlan:
             return self.table == table and (column is None or column in self.needs())
         return any(one.table == table and (column is None or column in one.needs) for one in self.join.tables)
 
+    @property
+    def gathers(self) -> bool:
+        """Whether its rows are not those of the stream, but made of many."""
+        return self.windowed or self.latest
+
+    def read_terms(self) -> list[Term]:
+        """Over the stream's columns, all that it asks."""
+        terms = [output.term for output in self.outputs] + [term for term, _ in self.order]
+        terms = terms if self.grouping is None else list(self.grouping.terms())
+        return terms + ([self.where] if self.where is not None else [])
+
+    @property
+    def newest(self) -> SourceNewest:
+        """Of a query FROM LATEST, what is to be made of rows for it."""
+        columns = {name: kind for term in self.read_terms() for name, kind in term.typed_columns()}
+        return SourceNewest(self.chosen, tuple(sorted(columns.items())))
+
+    @property
+    def windowed(self) -> bool:
+        """Whether it has aggregates over windows of a stream."""
+        return self.grouping is not None and self.grouping.frame is not None
+
     def shown_columns(self) -> set[str]:
         """Columns that its outputs read."""
         return {name for output in self.outputs for name in output.term.columns()}
 
     def needs(self) -> list[str]:
         """Columns of the stream that its outputs and ``where`` read, each once."""
-        terms = [output.term for output in self.outputs] + ([self.where] if self.where is not None else [])
+        terms = (
+            [output.term for output in self.outputs] if self.grouping is None else list(self.grouping.terms())
+        )
+        terms += [self.where] if self.where is not None else []
         return sorted({name for term in terms for name in term.columns()})

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skerry.storage.history import layout
+from skerry.storage.history import layout, source_layout
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.day_files import (
     BLOCK_GROUPS,
@@ -68,6 +68,14 @@ class Pass:
         records = shifted(start, records, self.shifts)
         for directory, table in tables(start, records, self.streams, manifest.streams):
             days = pc.divide(table.column("time").cast(pa.int64()), DAY_US)
+            for day in pc.unique(days).to_pylist():
+                name = _file_to_go_on(self.manifest, directory, day_text(day))
+                part = table.filter(pc.equal(days, day))
+                manifest.files[name] = written(self.path / name, self.manifest.files.get(name), start, part)
+        days_of_records = records["arrival"] // DAY_US
+        for directory, table in source_layout.tables(start, records, self.log, manifest.streams):
+            # A record is of one day, that of its arrival, whatever times its rows have.
+            days = pa.array(days_of_records[table.column(source_layout.ROW).to_numpy() - start])
             for day in pc.unique(days).to_pylist():
                 name = _file_to_go_on(self.manifest, directory, day_text(day))
                 part = table.filter(pc.equal(days, day))

@@ -21,6 +21,7 @@ from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.past_table import EarlierRows, earlier_reader
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import Retention
+from skerry.storage.history.source_answer import SourceAnswer
 from skerry.storage.history.store import History
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
@@ -63,6 +64,7 @@ class HistoryService:
         self._speed = speed
         stream_log.go_on_at(self._history.manifest.rows)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._of_sources: dict[str, SourceAnswer] = {}
         #: Where the past of each begins, UTC in us: it stays, however the root's time is known later.
         self._since: dict[str, int] = {}
         #: By query, why its past cannot be read now.
@@ -157,6 +159,26 @@ class HistoryService:
         self._waits.pop(query, None)
         return found
 
+    def after_sources(
+        self, query: str, plan: QueryPlan, asked: float, end: int, position: int, waiting: Waiting
+    ) -> tuple[list[Delivery], int, bool]:
+        """The same of sources that are no motes."""
+        assert plan.history is not None
+        assert plan.sources is not None
+        with self._lock:
+            answer = self._of_sources.get(query)
+            if answer is None:
+                since_us = round(asked * 1e6) - plan.history.span_ms * 1000
+                answer = SourceAnswer(plan, self._history, self._log.path, self.engine, since_us, end)
+                self._of_sources[query] = answer
+        try:
+            found = answer.after(position, waiting)
+        except (DamagedError, EngineError) as error:
+            self._waits[query] = str(error)
+            raise
+        self._waits.pop(query, None)
+        return found
+
     def waits(self, query: str) -> str | None:
         """Why the past of a query cannot be read now; None: it can, as far as is known."""
         return self._waits.get(query)
@@ -190,6 +212,9 @@ class HistoryService:
             answer = self._answers.pop(query, None)
             self._since.pop(query, None)
             self._waits.pop(query, None)
+            of_sources = self._of_sources.pop(query, None)
+        if of_sources is not None:
+            of_sources.forget()
         if answer is not None:
             answer.forget()
 

@@ -24,6 +24,7 @@ from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, day_writer, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, directory_of, part_of, path_of
 from skerry.storage.history.samples_apart import SamplesApart
+from skerry.storage.history.source_layout import is_of_sources
 from skerry.storage.replacement import UNFINISHED, sync_directory
 
 #: Columns that the clock has dated.
@@ -38,7 +39,9 @@ def redated(path: Path, manifest: Manifest, corrections: Sequence[Correction]) -
     changed = [
         name
         for name, file in manifest.files.items()
-        if any(first <= file.last and file.first < end for first, end, _ in corrections)
+        # Sources say themselves of which time their rows are.
+        if not is_of_sources(directory_of(name))
+        and any(first <= file.last and file.first < end for first, end, _ in corrections)
     ]
     outputs: dict[str, _Output] = {}
     files = {name: file for name, file in manifest.files.items() if name not in changed}

@@ -37,7 +37,8 @@ _FILE, _OFFSET, _BYTES, _ROWS, _CRC, _THROUGH = range(6)
 class SourceBatch:
     """Some rows of one stream. ``time_us``: their greatest time, ``arrival_us``: when the last came, UTC; ``data``: an Arrow IPC stream.
     ``through``: of answers to a join, that with them all are there of rows of the log before this one. ``positions``: of tuples whose types
-    can send again, behind these rows, as they stand in ``data`` too."""
+    can send again, behind these rows, as they stand in ``data`` too. ``ends``: a query of which all
+    sources have ended; there are no rows then."""
 
     stream: int
     rows: int
@@ -46,6 +47,7 @@ class SourceBatch:
     data: bytes
     through: int = 0
     positions: Mapping[int, Position] = field(default_factory=dict)
+    ends: int = 0
 
 
 class SourceFiles:
@@ -134,6 +136,7 @@ class SourceWriter:
             record = records[place]
             record["stream"], record["kind"] = batch.stream, Kind.SOURCES
             record["sample"], record["arrival"] = batch.time_us, batch.arrival_us
+            record["epoch"] = batch.ends
             where = (
                 self._begin,
                 self._size,

@@ -34,13 +34,15 @@ class Begin:
 @dataclass(frozen=True)
 class SourceFile:
     """A file of the past with so many rows. ``whole``: all of them are in question, so that none need be looked at to know that;
-    ``apart``, ``sessions``: see :mod:`skerry.storage.history.samples_apart`."""
+    ``apart``, ``sessions``: see :mod:`skerry.storage.history.samples_apart`; ``first``, ``last``: rows' numbers, where they matter."""
 
     path: str
     rows: int
     whole: bool
     apart: int
     sessions: Sessions
+    first: int = 0
+    last: int = 0
 
 
 @dataclass(frozen=True)

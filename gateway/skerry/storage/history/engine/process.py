@@ -55,6 +55,7 @@ from skerry.storage.history.engine.selects import (
     ordered_select,
     rows_select,
 )
+from skerry.storage.history.engine.source_past import SourcePast
 from skerry.storage.history.engine.sources import check_files, open_past, open_readings, versions
 from skerry.storage.history.engine.tables import open_tables
 from skerry.storage.history.engine.windows import windows
@@ -189,6 +190,8 @@ class Worker:
                 self._whole.move_to_end(question.key)
         if isinstance(kept, tuple):
             return _next_piece(question, kept, last)
+        if plan.sources is not None:
+            return self._of_sources(question, running)
         if kept is not None:
             return self._of_table(question, kept)
         with self._connected(question, running) as past:
@@ -202,6 +205,21 @@ class Worker:
             past.keep(rows_select(plan, Range(0, end), end, timing), "answer", _in_order(plan))
             self._keep(question.key, past.connection)
             return self._of_table(question, past.connection)
+
+    def _of_sources(self, question: Question, running: Running) -> Answered:
+        """Of rows that are no motes'."""
+        connection = self._database.cursor()
+        try:
+            with running.on(connection, self._limits.seconds):
+                past = SourcePast(question, lambda: running.ends)
+                whole = past.whole()
+                if whole is not None:
+                    self._keep(question.key, whole)
+                    return _next_piece(question, whole, max(question.sources.end - 1, 0))
+                rows, position, more = past.piece()
+                return _piece(question.number, rows, position, more=more)
+        finally:
+            connection.close()
 
     def _computed(self, question: Question, past: _Past) -> Numbered | None:
         """An answer that is known as a whole; None: it comes in pieces."""

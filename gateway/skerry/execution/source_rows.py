@@ -1,0 +1,42 @@
+"""Rows of sources that are no motes, read out of the log: by stream, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from skerry.execution.range_index import Int64
+from skerry.storage.log.record import Records
+from skerry.storage.log.source_batches import SourceFiles
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """Rows of one stream in the order of the log; columns that a batch lacks, as they came later, are NULL."""
+
+    numbers: Int64
+    columns: Mapping[str, pa.Array]
+
+
+def read(files: SourceFiles, numbers: Int64, records: Records) -> dict[int, SourceRows]:
+    """The rows of some records by their stream."""
+    tables: dict[int, list[tuple[int, pa.Table]]] = {}
+    for number, stream, table in files.tables(numbers, records):
+        tables.setdefault(stream, []).append((number, table))
+    found = {}
+    for stream, parts in tables.items():
+        counts = [table.num_rows for _, table in parts]
+        whole = pa.concat_tables([table for _, table in parts], promote_options="default").combine_chunks()
+        columns = {name: _whole(whole.column(name)) for name in whole.column_names}
+        found[stream] = SourceRows(
+            np.repeat(np.array([number for number, _ in parts], np.int64), counts), columns
+        )
+    return found
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
