@@ -43,8 +43,8 @@ def is_of_sources(directory: str) -> bool:
 def tables(
     start: int, records: Records, log: Path, described: dict[str, str]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of sources among records from number ``start`` on, in the order of the log, by directory; answers of joins are not kept. ``log``: its directory; ``described`` gets what
-    directories hold."""
+    """The rows of sources among records from number ``start`` on, in the order of the log, by directory, without answers of joins.
+    ``log``: its directory; ``described`` gets what directories hold."""
     numbers = np.arange(start, start + len(records), dtype=np.int64)
     for directory, parts in _by_schema(SourceFiles(log), numbers, records).items():
         table = pa.concat_tables(parts)
