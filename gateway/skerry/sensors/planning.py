@@ -57,11 +57,12 @@ def plan_of(select: ast.Select, tables: Mapping[str, SensorTable], shapes: Shape
     if latest and windowed:
         hint = "leave windows out: it is answered from one row of each source"
         raise QueryError("FROM LATEST has no windows", hint, of.latest)
-    static = all(resolver.is_static(term) for term in terms) and not windowed and not latest
+    of_rows = windowed or latest or select.history is not None
+    static = all(resolver.is_static(term) for term in terms) and not of_rows
     if not static and table.stream is None:
-        hint = "it has columns alone: leave windows out"
+        hint = "it has columns alone: leave windows, LATEST and HISTORY out"
         raise QueryError(f"{table.name} has no stream", hint, of.name.span)
-    past = _past(select, static=static, latest=latest)
+    past = _past(select)
     # Whether its rows are there now, and no others come.
     there = static or latest or past is not None
     shape = None
@@ -108,14 +109,13 @@ def _check_clauses(select: ast.Select) -> None:
         raise QueryError("motes are sampled, other sensors are not", hint, select.sampling.span)
 
 
-def _past(select: ast.Select, *, static: bool, latest: bool) -> Past | None:
+def _past(select: ast.Select) -> Past | None:
     """What HISTORY asks for. Raises QueryError."""
     asked = select.history
     if asked is None:
         return None
-    if static or latest:
-        what = "the newest rows have" if latest else "static columns have"
-        raise QueryError(f"{what} no past", "leave HISTORY out", asked.span)
+    if select.tables[0].latest is not None:
+        raise QueryError("the newest rows have no past", "leave HISTORY out", asked.span)
     if not asked.only:
         hint = "write HISTORY … ONLY, and ask for what comes in a query of its own"
         raise QueryError("the past of sources does not go on into the present", hint, asked.span)

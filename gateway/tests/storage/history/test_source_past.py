@@ -170,7 +170,6 @@ def test_a_column_that_came_later_and_another_type(tmp_path: Path) -> None:
     ("sql", "why"),
     [
         ("SELECT level FROM detectors HISTORY 1 day", "the past of sources does not go on into the present"),
-        ("SELECT id FROM detectors HISTORY 1 day ONLY", "static columns have no past"),
         ("SELECT level FROM LATEST detectors HISTORY 1 day ONLY", "the newest rows have no past"),
         (
             "SELECT COUNT(*, 1 min) FROM detectors WAIT 1 s HISTORY 1 day ONLY",
