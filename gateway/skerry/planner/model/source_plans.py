@@ -72,6 +72,14 @@ class Term:
         for arg in self.args:
             yield from arg.typed_columns()
 
+    def calls(self) -> Iterator[Term]:
+        """Calls in it that are in no other one."""
+        if self.op == "CALL":
+            yield self
+            return
+        for arg in self.args:
+            yield from arg.calls()
+
 
 @dataclass(frozen=True, slots=True)
 class SourceNewest:
@@ -93,14 +101,6 @@ class SourceNewest:
             Term.from_list(chosen) if chosen is not None else None,
             tuple((name, kind) for name, kind in columns),
         )
-
-    def calls(self) -> Iterator[Term]:
-        """Calls in it that are in no other one."""
-        if self.op == "CALL":
-            yield self
-            return
-        for arg in self.args:
-            yield from arg.calls()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from gateway.tests.sources.test_source_windows import (
 )
 from skerry.sensors.planning import planned
 from skerry.sensors.store import SensorStore
-from skerry.sources.batching import batch_of
+from skerry.sources.batching import Part, batch_of
 from skerry.sources.decoding import Decoder
 from skerry.sources.reading import Arrived
 from skerry.sql import sensor_statements
@@ -68,13 +68,13 @@ class Kept:
             fill(self.database, number, rows)
             own = Tuple(number, (number, f"gate {number % 3}", "tcp://127.0.0.1:1"))
             got = [
-                Arrived(decoder.line(json.dumps(row).encode()), row["at"] * 1000, row["at"] * 1000)
+                Arrived(decoder.line(json.dumps(row).encode()), row["at"] * 1000, row["at"] * 1000, 0)
                 for row in rows
             ]
             for at in range(0, len(got), 11):
                 batches.append((self.chance.random() + at / 50, own, got[at : at + 11]))
         for _, own, part in sorted(batches, key=lambda one: one[0]):
-            self.log.append_sources([batch_of(self.table, [(own, part)])])  # type: ignore[list-item]
+            self.log.append_sources([batch_of(self.table, [Part(own, part, None, 0)])])  # type: ignore[arg-type]
             if self.log.rows in (len(batches) // 3, 2 * len(batches) // 3):
                 self.history.compact(self.log.path, self.log.rows, [])
         # The first third is in files alone.
@@ -151,7 +151,9 @@ def test_a_column_that_came_later_and_another_type(tmp_path: Path) -> None:
         store.run(sensor_statements.parse(text), "ada", tmp_path, text)
         table = store.tables()["t"]
         values = (1, "tcp://127.0.0.1:1", *(["7"] if "TEXT" in text else [7] if "x INT" in text else []))
-        log.append_sources([batch_of(table, [(Tuple(1, values), [Arrived([log.rows], 10**15, 10**15)])])])  # type: ignore[list-item]
+        log.append_sources(
+            [batch_of(table, [Part(Tuple(1, values), [Arrived([log.rows], 10**15, 10**15, 0)], None, 0)])]
+        )  # type: ignore[arg-type]
         history.compact(log.path, log.rows, [])
     plan = planned(f"SELECT v, x FROM t {PAST}", store.tables())
     assert plan is not None
