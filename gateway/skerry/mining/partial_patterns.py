@@ -42,25 +42,27 @@ class PartialPatterns:
         symbol. Raises MiningError; then nothing was added."""
         found = symbols(values)
         at = self._slots(slots, len(found))
-        counts, open_, slot, periods = Counter(self._counts), set(self._open), self._slot, self.periods
+        more, open_, slot, periods = Counter[tuple[Item, ...]](), set(self._open), self._slot, self.periods
         first = self._first if slot is not None or not len(at) else int(at[0])
         for symbol, now in zip(found, at.tolist(), strict=True):
             if slot is not None and now < slot:
                 raise MiningError(f"slot {now} comes behind slot {slot}: sort rows by their time")
             passed = (now - first) // self.period - ((slot - first) // self.period if slot is not None else 0)
             if passed:
-                counts[tuple(sorted(open_))] += 1
+                more[tuple(sorted(open_))] += 1
                 if passed > 1:
-                    counts[()] += passed - 1
+                    more[()] += passed - 1
                 open_, periods = set(), periods + passed
             slot = now
             if symbol is not None:
                 open_.add(((now - first) % self.period, symbol))
-        if len(counts) > self.most:
+        different = len(self._counts) + len(more.keys() - self._counts.keys())
+        if different > self.most:
             raise MiningError(
-                f"there are {len(counts)} different periods, of which {self.most} are kept: cut values into fewer steps"
+                f"there are {different} different periods, of which {self.most} are kept: cut values into fewer steps"
             )
-        self._counts, self._open, self._slot, self.periods, self._first = counts, open_, slot, periods, first
+        self._counts.update(more)
+        self._open, self._slot, self.periods, self._first = open_, slot, periods, first
 
     def _slots(self, slots: Any, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         if slots is None:
