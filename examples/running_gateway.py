@@ -1,0 +1,63 @@
+"""A gateway without motes for an example: started in a folder of its own, and ended with its ``with``."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import skerry
+from skerry.client.errors import GatewayError
+
+_STARTS_S = 120.0
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        port: int = opened.getsockname()[1]
+        return port
+
+
+@contextmanager
+def gateway(folder: Path) -> Iterator[skerry.Client]:
+    """A gateway without motes, in a folder of its own. Raises GatewayError where it does not start."""
+    port, log = _free_port(), folder / "gateway.log"
+    # It asks for a root mote's line; nobody speaks on this one, and nothing here needs one.
+    silent = socket.create_server(("127.0.0.1", 0))
+    link = f"socket://127.0.0.1:{silent.getsockname()[1]}"
+    command = [
+        str(Path(sys.executable).parent / "skerry"),
+        "gateway",
+        "--link",
+        link,
+        "--data",
+        str(folder / "data"),
+    ]
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [*command, "--listen", f"127.0.0.1:{port}"], stderr=errors, start_new_session=True
+        )
+    try:
+        client, began = skerry.connect(f"http://127.0.0.1:{port}", user="inspector"), time.monotonic()
+        while True:
+            try:
+                client.status()
+                break
+            except GatewayError as error:
+                if process.poll() is not None or time.monotonic() - began > _STARTS_S:
+                    raise GatewayError(f"the gateway did not start: {log.read_text()[-500:]}") from error
+                time.sleep(0.3)
+        yield client
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        silent.close()

@@ -1,0 +1,1 @@
+"""Traffic as it spreads between the stations of a road."""
