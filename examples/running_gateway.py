@@ -27,17 +27,7 @@ def _free_port() -> int:
 def gateway(folder: Path) -> Iterator[skerry.Client]:
     """A gateway without motes, in a folder of its own. Raises GatewayError where it does not start."""
     port, log = _free_port(), folder / "gateway.log"
-    # It asks for a root mote's line; nobody speaks on this one, and nothing here needs one.
-    silent = socket.create_server(("127.0.0.1", 0))
-    link = f"socket://127.0.0.1:{silent.getsockname()[1]}"
-    command = [
-        str(Path(sys.executable).parent / "skerry"),
-        "gateway",
-        "--link",
-        link,
-        "--data",
-        str(folder / "data"),
-    ]
+    command = [str(Path(sys.executable).parent / "skerry"), "gateway", "--data", str(folder / "data")]
     with log.open("wb") as errors:
         process = subprocess.Popen(
             [*command, "--listen", f"127.0.0.1:{port}"], stderr=errors, start_new_session=True
@@ -60,4 +50,3 @@ def gateway(folder: Path) -> Iterator[skerry.Client]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        silent.close()

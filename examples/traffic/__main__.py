@@ -23,7 +23,7 @@ FIELDS = "flow", "occupancy", "speed"
 CREATE = "CREATE SENSORS road (station INT, reading STREAM (at TIMESTAMP TIME, flow DOUBLE, occupancy DOUBLE, speed DOUBLE 'mph'))"
 QUERY = """
 SELECT a.at AS first, b.at AS second, a.speed AS slow, b.speed AS slower FROM road AS a, road AS b
-WINDOW(a, b) = {minutes} min WHERE a.station = {one} AND b.station = {other} AND a.speed < {mph} AND b.speed < {mph} LATENESS 30 min"""
+WINDOW(a, b) = {minutes} min WHERE a.station = {one} AND b.station = {other} AND a.speed < {mph} AND b.speed < {mph} LATENESS 1 d"""
 
 
 def stations(path: Path, folder: Path) -> list[int]:
