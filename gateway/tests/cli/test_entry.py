@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from gateway.tests.process import COMMAND
-from skerry.cli.gateway import _default_data
+from skerry.cli.gateway import default_data
 from skerry.cli.main import main
 from skerry.cli.options import asker
 from skerry.sql.parser import _tables
@@ -134,7 +134,7 @@ def test_who_has_no_login_name_is_told_to_give_one(monkeypatch: pytest.MonkeyPat
 def test_who_has_no_home_is_told_to_give_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     nobody(monkeypatch)
     with pytest.raises(OSError, match=r"has no home directory: .* --data"):
-        _default_data()
+        default_data()
 
 
 def test_who_has_no_home_can_ask_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
