@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from skerry.execution.join_sets import PLACES, JoinGroup
 from skerry.execution.range_index import Int64
+from skerry.execution.source_rows import read
 from skerry.joins.progress import NEVER
 from skerry.planner.model import source_plans as plans
 from skerry.sensors.evaluate import evaluate, passes
@@ -24,15 +25,12 @@ Streams = Mapping[int, tuple[Int64, Mapping[str, pa.Array]]]
 def rows_of(files: SourceFiles, numbers: Int64, records: Records, streams: set[int]) -> Streams:
     """Those of some streams among some records."""
     wanted = np.isin(records["stream"], list(streams))
-    tables: dict[int, list[tuple[int, pa.Table]]] = {}
-    for number, stream, table in files.tables(numbers[wanted], records[wanted]):
-        tables.setdefault(stream, []).append((number, table))
     found = {}
-    for stream, parts in tables.items():
-        whole = pa.concat_tables([table for _, table in parts], promote_options="default").combine_chunks()
-        own = [(number << PLACES) + np.arange(table.num_rows, dtype=np.int64) for number, table in parts]
-        columns = {name: _single(whole.column(name)) for name in whole.column_names}
-        found[stream] = np.concatenate(own), columns
+    for stream, rows in read(files, numbers[wanted], records[wanted]).items():
+        # A row is named by its batch's number and its place in that.
+        begins = np.searchsorted(rows.numbers, rows.numbers)
+        places = np.arange(len(rows.numbers), dtype=np.int64) - begins
+        found[stream] = (rows.numbers << PLACES) + places, rows.columns
     return found
 
 
@@ -70,7 +68,7 @@ def _column(name: str, kind: pa.DataType, columns: Mapping[str, pa.Array], count
     known = calculated(name)
     if known is None:
         found = columns.get(name)
-        return pa.nulls(count, kind) if found is None else found
+        return pa.nulls(count, kind) if found is None or found.type != kind else found
     values = evaluate(known[1], columns, count)
     if pa.types.is_decimal(values.type) and not pa.types.is_decimal(kind):
         # By way of text, which is exact.
@@ -90,8 +88,3 @@ def whole_rows(pieces: list[tuple[int, Records]]) -> Iterator[tuple[Int64, Recor
     """Pieces of the log with the numbers of their records."""
     for first, records in pieces:
         yield np.arange(first, first + len(records), dtype=np.int64), records
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,12 +29,22 @@ def read(files: SourceFiles, numbers: Int64, records: Records) -> dict[int, Sour
     found = {}
     for stream, parts in tables.items():
         counts = [table.num_rows for _, table in parts]
-        whole = pa.concat_tables([table for _, table in parts], promote_options="default").combine_chunks()
+        whole = together([table for _, table in parts]).combine_chunks()
         columns = {name: _whole(whole.column(name)) for name in whole.column_names}
         found[stream] = SourceRows(
             np.repeat(np.array([number for number, _ in parts], np.int64), counts), columns
         )
     return found
+
+
+def together(batches: Sequence[pa.Table]) -> pa.Table:
+    """Batches of one stream. A column that was dropped and came again with another type is another column: what was before it is NULL."""
+    types = {field.name: field.type for batch in batches for field in batch.schema}
+    kept = [
+        batch.select([field.name for field in batch.schema if field.type == types[field.name]])
+        for batch in batches
+    ]
+    return pa.concat_tables(kept, promote_options="default")
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

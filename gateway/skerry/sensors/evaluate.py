@@ -55,7 +55,7 @@ def literal(term: Term) -> pa.Scalar:
 
 
 def evaluate(term: Term, columns: Mapping[str, pa.Array], count: int) -> pa.Array:
-    """The values of a term in so many rows. A column that is not there is NULL in all."""
+    """The values of a term in so many rows. A column that is not there, or is another by now, of another type, is NULL in all."""
     found = _value(term, columns, count)
     if isinstance(found, pa.Scalar):
         return pa.repeat(found, count)
@@ -73,8 +73,8 @@ def _value(term: Term, columns: Mapping[str, pa.Array], count: int) -> Any:
     if term.op == "literal":
         return literal(term)
     if term.op == "column":
-        found = columns.get(str(term.value))
-        return pa.nulls(count, arrow_type(term.type)) if found is None else found
+        found, kind = columns.get(str(term.value)), arrow_type(term.type)
+        return pa.nulls(count, kind) if found is None or found.type != kind else found
     if term.op == "CALL":
         return _called(term, columns, count)
     args = [_value(arg, columns, count) for arg in term.args]

@@ -119,7 +119,7 @@ def damage(data: Path, number: int) -> None:
             file.unlink()
         case 1:
             file.write_bytes(content[: len(content) * number // 100])
-        case 2:
+        case 2 if content:
             content[number * len(content) // 100] ^= 1 + number
             file.write_bytes(content)
         case 3:
