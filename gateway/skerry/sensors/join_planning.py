@@ -25,6 +25,7 @@ from skerry.planner.model.source_plans import JoinedTable, JoinPlan, SourceOutpu
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.join_conditions import calculated, column_of, condition_of, type_of
 from skerry.sensors.join_resolver import JoinResolver, aliases_of, of_batches
+from skerry.sensors.never_true import never_true
 from skerry.sensors.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
@@ -111,7 +112,10 @@ def plan_of_join(select: ast.Select, tables: Mapping[str, SensorTable]) -> Query
     )
     plan = JoinPlan(joined, json.dumps(spec, separators=(",", ":")), choice.algorithm, choice.reason)
     source = SourcePlan(aliases[0].table.key, UNNUMBERED, outputs, None, None, join=plan)
-    return QueryPlan(select.text, 0, None, False, False, (), None, None, frozenset(), sources=source)
+    notes = never_true(select.where, joined=True)
+    return QueryPlan(
+        select.text, 0, None, False, False, (), None, None, frozenset(), sources=source, notes=notes
+    )
 
 
 def _alias(table: ast.Table, tables: Mapping[str, SensorTable], select: ast.Select) -> Resolver:

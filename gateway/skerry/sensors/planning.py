@@ -13,6 +13,7 @@ from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.grouping import GroupedResolver, aggregates, grouping
 from skerry.sensors.join_planning import plan_of_join, with_tables
+from skerry.sensors.never_true import never_true
 from skerry.sensors.resolver import Found, Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
@@ -89,7 +90,7 @@ def plan_of(select: ast.Select, tables: Mapping[str, SensorTable], shapes: Shape
     )
     past = Past(0, only=True, recorded=True) if static else past
     return QueryPlan(
-        select.text, 0, None, False, False, (), None, None, frozenset(), history=past, sources=source, notes=_notes(select.where)
+        select.text, 0, None, False, False, (), None, None, frozenset(), history=past, sources=source, notes=never_true(select.where)
     )  # fmt: skip
 
 
@@ -211,32 +212,6 @@ def _static_part(where: Term | None, resolver: Resolver) -> Term | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     return Term("AND", plans.BOOLEAN, tuple(parts))
-
-
-def _notes(where: ast.Expression | None) -> tuple[str, ...]:
-    """That a condition is never true, as a column is asked to be two values at once."""
-    if where is None:
-        return ()
-    asked: dict[str, tuple[str, str]] = {}
-    for part in ast.operands(where, "AND"):
-        if not (isinstance(part, ast.Binary) and part.operator == "=" and isinstance(part.left, ast.Name)):
-            continue
-        value = (
-            part.right.value
-            if isinstance(part.right, ast.Number)
-            else part.right.text
-            if isinstance(part.right, ast.Text)
-            else None
-        )
-        name = ".".join(one for one in (part.left.table, part.left.stream, part.left.name) if one)
-        key = part.left.name.lower()
-        if value is None:
-            continue
-        if key in asked and asked[key][1] != str(value):
-            other = f"{name} = {asked[key][1]} AND {name} = {value}"
-            return (f"{other} is never true, so that no row can come: write OR for either",)
-        asked[key] = name, str(value)
-    return ()
 
 
 _WORDS = re.compile(r"[A-Za-z_°][A-Za-z0-9_]*|\"[^\"]+\"")

@@ -156,5 +156,9 @@ def test_two_values_at_once_are_told_to_be_never_true(peer: RootPeer, tmp_path: 
         assert asked.notes == [
             "S.SensorID = 2 AND S.SensorID = 4 is never true, so that no row can come: write OR for either"
         ]
+        pairs = "SELECT a.SensorID FROM Sensors a, Sensors b WINDOW 1 h WHERE a.SensorID = 2 AND {} = 4"
+        assert ada.query(pairs.format("b.SensorID")).notes == []
+        [note] = ada.query(pairs.format("a.SensorID")).notes
+        assert note.startswith("a.SensorID = 2 AND a.SensorID = 4 is never true")
         # The motes' table has the same name, and other columns.
         assert ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s").columns[0]["name"] == "nodeid"
