@@ -19,7 +19,7 @@ OWN     := $(if $(EXTENSIONS),EXTENSIONS=$(abspath $(EXTENSIONS)))
 
 # lint and firmware make the same objects.
 .NOTPARALLEL:
-.PHONY: archive help setup firmware sizes testbed wire demo check lint format test test-renode bench flash clean
+.PHONY: archive help setup firmware sizes testbed wire demo check lint format test explore soak test-renode bench flash clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,15 @@ check: lint firmware testbed ## lint and unit tests, in under two minutes
 
 test: lint firmware testbed archive ## everything: what CI runs
 	@$(TEST)
+
+# What failed is kept three times: as a seed, as the blob that Hypothesis prints, and in its database, which it begins with next time.
+explore: firmware testbed archive ## tests that draw, by a fresh seed or SEED=n; their report is kept in build/explore
+	@mkdir -p build/explore
+	@set -o pipefail; seed=$(or $(SEED),$$((RANDOM << 15 | RANDOM))); \
+	SKERRY_SEED=$$seed $(TEST) -m "hypothesis or drawn" --hypothesis-seed=$$seed 2>&1 | tee build/explore/$$seed.log
+
+soak: firmware testbed archive ## the long forms of tests, which make test leaves out
+	@$(TEST) -m soak
 
 # Each start of a Spark takes half the time with it.
 archive: $(STAMP)

@@ -14,8 +14,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 BOARDS = ("iris", "cc2538")
-#: The motes' aggregates for the gateway.
-AGGREGATES = "libskerry_aggregates.so"
+#: The motes' aggregates, and how they plan queries of indexes, for the gateway.
+LIBRARIES = ("libskerry_aggregates.so", "libskerry_index.so")
 #: Beside what is built: from, below ``testbed/``.
 FILES = ("core/include/*.h", "renode/*", "debugger/*.py", "networks/demo.toml")
 
@@ -27,12 +27,13 @@ class BuildPackages(build_py):
         super().run()
         if not self.editable_mode:
             self._carry_testbed(Path(self.build_lib) / "skerry_testbed" / "built")
-            self._carry_aggregates(Path(self.build_lib) / "skerry" / "built" / "firmware")
+            self._carry_libraries(Path(self.build_lib) / "skerry" / "built" / "firmware")
 
-    def _carry_aggregates(self, into: Path) -> None:
-        _make("firmware", f"../build/firmware/{AGGREGATES}")
+    def _carry_libraries(self, into: Path) -> None:
+        _make("firmware", *(f"../build/firmware/{library}" for library in LIBRARIES))
         shutil.rmtree(into, ignore_errors=True)
-        _copy(ROOT / "build" / "firmware" / AGGREGATES, into / AGGREGATES)
+        for library in LIBRARIES:
+            _copy(ROOT / "build" / "firmware" / library, into / library)
 
     def _carry_testbed(self, into: Path) -> None:
         _make("testbed/core")

@@ -23,6 +23,12 @@ def _free_port() -> int:
         return port
 
 
+def wait_for_spark(client: skerry.Client) -> None:
+    """What sources send while Spark starts would come all at once, and nobody would see how it goes on."""
+    while client.status()["spark"]["state"] != "running":
+        time.sleep(0.5)
+
+
 @contextmanager
 def gateway(folder: Path) -> Iterator[skerry.Client]:
     """A gateway without motes, in a folder of its own. Raises GatewayError where it does not start."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from construct import Container
 
+from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.delivery.engine import Engine
 from skerry.ingest.ingest import Ingest
 from skerry.network.link.endpoint import Endpoint
@@ -69,9 +70,9 @@ class Desk:
         self.networks.prepare()
         self.networks.tell()
 
-    def ask(self, sql: str) -> str:
+    def ask(self, sql: str, statics: Statics = NO_STATICS) -> str:
         """A query; returns what :attr:`rows` has its rows under."""
-        plan, user = plan_query(sql), f"u{next(self._numbers)}"
+        plan, user = plan_query(sql, statics=statics), f"u{next(self._numbers)}"
         assert isinstance(plan, QueryPlan)
         self.networks.add_user(user, plan)
         self._tell()

@@ -104,14 +104,16 @@ def test_errors_are_within_the_tolerance_and_frames_are_saved(
     network: MakeNetwork, boards: tuple[str, ...]
 ) -> None:
     """Readings differ by more than the tolerance, but not those of all neighbours; all counts are exact. How many frames that saves
-    depends on who is heard first: from 118 to 196 of 272, so that only the mean of many networks says something."""
-    frames = []
+    depends on who is heard first: from 118 to 196 of 272, so that only the mean of many networks says something. So do answers' errors:
+    in a network where they are smallest they may look like rounding."""
+    frames, worst = [], []
     for seed in range(1, 25):
         net = network(two_levels(10, 6, boards), radio=disc(30), environment=STILL, seed=seed)
         found = run(net, places(list(net.motes), 3, 0.6), 14)
-        assert max(within(found, 17)) > RESOLUTION
+        worst.append(max(within(found, 17)))
         assert {found.found[epoch].motes for epoch in found.readings} == {17}
         frames.append(found.frames)
+    assert statistics.median(worst) > RESOLUTION, worst
     assert statistics.mean(frames) < 0.55 * 16 * (14 + DRAIN), frames
 
 

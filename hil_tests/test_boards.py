@@ -139,7 +139,7 @@ def test_two_runs_of_a_seed_are_the_same_to_the_bit(network: MakeNetwork, boards
 
 
 def test_settings_in_flash_survive_reboots_and_the_turn_of_the_page(network: MakeNetwork) -> None:
-    """64 records fill a page; the next goes to the other one, and so on."""
+    """39 records fill a page; the next goes to the other one, and so on."""
     net = network(line_of(2, spacing=10, boards=["cc2538"]), radio=disc(15))
     mote = net.motes[1]
     assert mote.settings.boots == 1

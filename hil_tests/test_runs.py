@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from pathlib import Path
 
@@ -51,8 +52,10 @@ def test_the_demo_network_delivers(network: MakeNetwork) -> None:
             link = header.source, header.destination
             sent[link] += 1
             heard[link] += frame.received_by > 0
-    used = {link: heard[link] / count for link, count in sent.items() if count >= 20}
-    assert sum(heard[link] for link in used) / sum(sent[link] for link in used) > 0.9
+    shares = sorted(heard[link] / count for link, count in sent.items() if count >= 20)
+    # A link that gets more than half of its frames across costs less than two good ones; those in use are mostly good.
+    assert shares[0] > 0.5
+    assert statistics.median(shares) > 0.95
 
 
 @pytest.mark.skipif(not REDWOOD.exists(), reason=f"{REDWOOD} is not here")

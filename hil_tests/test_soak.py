@@ -1,4 +1,7 @@
-"""Soaks from seeds. A seed that failed once stays in the list; SKERRY_SOAK_SEEDS asks for so many more, of SKERRY_SOAK_MINUTES each."""
+"""Soaks from seeds. A seed that failed once stays in the list; SKERRY_SOAK_SEEDS asks for so many more, of SKERRY_SOAK_MINUTES each.
+
+`make test` runs the first two, `make soak` all others: another image draws other frames from a seed, so that each of them is as good
+as any."""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ import os
 import pytest
 
 from hil_tests import soak
+from hil_tests.soaked import soaked
 from skerry_testbed.pytest import MakeNetwork
 
 MINUTES = float(os.environ.get("SKERRY_SOAK_MINUTES", "10"))
 #: Seed, minutes of faults, seconds to recover.
-RUNS = [
+FIRST = [
     (1, 3.0, 400.0),
     # A CC2538 whose sleep timer was due a nanosecond before its count got there never came to an end of it.
     (4, 10.0, soak.RECOVER_S),
+]
+OTHERS = [
     # The root rebooted, and a mote that had not heard of it went on sending rows of the session before.
     (21, 10.0, 400.0),
     # Half of the motes found no way to the root again: what they had tried in vain they forgot, and tried again.
@@ -39,7 +45,10 @@ def test_a_seed_draws_the_same_network_each_time_and_others_others() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "minutes", "recover_s"), RUNS)
+@pytest.mark.parametrize(
+    ("seed", "minutes", "recover_s"),
+    [*FIRST, *soaked(OTHERS)],
+)
 def test_a_network_recovers_from_whatever_its_seed_draws(
     network: MakeNetwork, seed: int, minutes: float, recover_s: float
 ) -> None:

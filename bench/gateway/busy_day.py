@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import resource
 import signal
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from bench.measuring.day_of_questions import write_places
 from bench.measuring.day_of_rows import DayOfRows
 from bench.measuring.day_of_users import Crowd
 from bench.measuring.gateways import gateway_over
+from bench.measuring.open_files import allow_open_files
 from bench.measuring.processes import JAVA, PYTHON, WORKERS, memory_shares
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder, Rows
@@ -74,8 +74,7 @@ class Look:
 
 def measure(options: Day, recorder: Recorder) -> None:
     """One gateway, from its first query until everybody has left."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_open_files(2 * options.users + 1_000)
     day = DayOfRows(options.motes, options.speed, options.seed)
     try:
         with gateway_over(day.root.url) as daemon:

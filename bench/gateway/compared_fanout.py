@@ -7,7 +7,6 @@ in turn. Processor time is without readers but one, who tells when all rows have
 from __future__ import annotations
 
 import asyncio
-import resource
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -15,10 +14,11 @@ import numpy as np
 
 from bench.measuring.arrow_readers import ArrowReaders
 from bench.measuring.line_and_log import SPAN
+from bench.measuring.open_files import allow_open_files
 from bench.measuring.processes import JAVA, PYTHON, WORKERS
 from bench.measuring.rounds import in_turn, ratio
 from bench.measuring.states import BEFORE, SINCE, Driven, driven, states
-from bench.runner.benchmark import Benchmark, OptionError, Options, option
+from bench.runner.benchmark import Benchmark, Options, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column, Spread
 
@@ -98,24 +98,13 @@ def measure(options: Users, recorder: Recorder) -> None:
         since = ways[-1]
         more = ("--api-workers", str(options.api_workers))
         ways.append(replace(since, name=TWO, options=more))
-    _open_files(len(ways) * max(options.users) + 1_000)
+    allow_open_files(len(ways) * max(options.users) + 1_000)
     with ExitStack() as stack:
         gateways = {}
         for way in ways:
             recorder.progress(f"{way.name}: starting")
             gateways[way.name] = stack.enter_context(driven(way))
         asyncio.run(_measure(gateways, options, recorder))
-
-
-def _open_files(needed: int) -> None:
-    """All states' readers are connected at a time. Raises OptionError where the system does not let so many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), max(hard, needed)))
-    except (OSError, ValueError):
-        raise OptionError(
-            f"{needed} files are to be open at a time, and the limit is {hard}: ulimit -n {needed}, as root, before it"
-        ) from None
 
 
 async def _measure(gateways: dict[str, Driven], options: Users, recorder: Recorder) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bench.measuring.arrow_readers import ArrowReaders
 from bench.measuring.line_and_log import SPAN
+from bench.measuring.open_files import allow_open_files
 from bench.measuring.rounds import in_turn, ratio
 from bench.measuring.states import BEFORE, SINCE, Driven, driven, states
 from bench.runner.benchmark import Benchmark, Options, option
@@ -91,9 +92,11 @@ class Timed:
 
 def measure(options: Users, recorder: Recorder) -> None:
     """All gateways, with one user and with many."""
+    ways = states(recorder, plain_workers=True)
+    allow_open_files(len(ways) * options.many + 1_000)
     with ExitStack() as stack:
         gateways = {}
-        for way in states(recorder, plain_workers=True):
+        for way in ways:
             recorder.progress(f"{way.name}: starting")
             gateways[way.name] = Timed(stack.enter_context(driven(way)))
         asyncio.run(_measure(gateways, options, recorder))

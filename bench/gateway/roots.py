@@ -37,7 +37,7 @@ def measure(options: Lines, recorder: Recorder) -> None:
     streams = SerialStreams(options.roots, options.rate)
     try:
         with tempfile.TemporaryDirectory(prefix="skerry-bench-") as directory:
-            daemon = Daemon(streams.urls[0], Path(directory) / "data", None, *streams.urls[1:])
+            daemon = Daemon(streams.urls[0], Path(directory) / "data", *streams.urls[1:])
             try:
                 _measure(options, recorder, streams, daemon)
             finally:

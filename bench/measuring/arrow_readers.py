@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import resource
 import time
 from collections.abc import Iterable
 
@@ -24,8 +23,6 @@ class ArrowReaders:
         self.rows = 0
         self.timed = False
         self.seen: list[tuple[int, float]] = []
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     async def open(self, queries: Iterable[str], after: int) -> None:
         """One more reader for each query, of its rows behind a position; returns when all have been answered."""

@@ -8,7 +8,7 @@ of their times. The equality is over all streams, so that each row is compared w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import OrderedDict, deque
 
 #: After so many rows the adapted ripple join and XJoin remove what no window holds any more (6.2.4).
 CLEARED_EVERY = 10_000
@@ -135,8 +135,9 @@ class HashWindowJoin(RowJoin):
 
     def __init__(self, streams: int, window: int) -> None:
         super().__init__(streams, window)
-        #: By key the times of its rows; the bucket comes first that upkeep looks at next.
-        self._buckets: list[dict[str, deque[int]]] = [{} for _ in range(streams)]
+        #: By key the times of its rows; the bucket comes first that upkeep looks at next. A plain dict finds its first key by going past
+        #: all that were removed before it.
+        self._buckets: list[OrderedDict[str, deque[int]]] = [OrderedDict() for _ in range(streams)]
         self._rows = 0
 
     def offer(self, stream: int, time: int, key: str) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,29 +68,38 @@ def blocks(spark: SparkSession, window_s: float, rows: int, batch: int, director
 
 
 def cascade(spark: SparkSession, window_s: float, rows: int, batch: int, directory: Path) -> DataFrame:
-    """Answers by Spark's joins. A second column of event time would be refused, so that it goes on as a number."""
+    """Answers by Spark's joins."""
+    for alias in ALIASES:
+        write_stream(streams(rows, window_s)[f"stream_{alias}"], alias, batch, directory / alias)
+    return cascaded(spark, window_s, directory, {"maxFilesPerTrigger": 1})
+
+
+def write_stream(table: pa.Table, alias: str, each: int, folder: Path) -> None:
+    """A stream's rows as files of so many, which Spark takes in their order."""
+    folder.mkdir(parents=True)
+    for number, first in enumerate(range(0, table.num_rows, each)):
+        part = table.slice(first, each)
+        time_column = part.column("time").cast(pa.timestamp("us", "UTC"))
+        made = pa.table(
+            {
+                f"{alias}_time": time_column,
+                f"{alias}_item": part.column("item"),
+                f"{alias}_value": part.column("value"),
+            }
+        )
+        path = folder / f"{number:06d}.parquet"
+        pq.write_table(made, path)
+        os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
+
+
+def cascaded(spark: SparkSession, window_s: float, directory: Path, options: Mapping[str, int]) -> DataFrame:
+    """Of files in a folder for each alias. A second column of event time would be refused, so that it goes on as a number."""
     frames = []
     for alias in ALIASES:
-        table = streams(rows, window_s)[f"stream_{alias}"]
-        own = directory / alias
-        own.mkdir()
-        for number, first in enumerate(range(0, rows, batch)):
-            part = table.slice(first, batch)
-            time_column = part.column("time").cast(pa.timestamp("us", "UTC"))
-            made = pa.table(
-                {
-                    f"{alias}_time": time_column,
-                    f"{alias}_item": part.column("item"),
-                    f"{alias}_value": part.column("value"),
-                }
-            )
-            path = own / f"{number:06d}.parquet"
-            pq.write_table(made, path)
-            os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
-        frame = spark.readStream.schema(f"{alias}_time TIMESTAMP, {alias}_item BIGINT, {alias}_value DOUBLE")
-        frames.append(
-            frame.option("maxFilesPerTrigger", 1).parquet(str(own)).withWatermark(f"{alias}_time", LATENESS)
-        )
+        reader = spark.readStream.schema(f"{alias}_time TIMESTAMP, {alias}_item BIGINT, {alias}_value DOUBLE")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        frames.append(reader.parquet(str(directory / alias)).withWatermark(f"{alias}_time", LATENESS))
     a, b, c = frames
     span = f"INTERVAL {int(window_s)} SECONDS"
     two = (

@@ -1,6 +1,7 @@
 """Drawn window joins, by each algorithm that may run them, against DuckDB's plain SQL; and rows a second of the operator by itself.
 
-Drawn are streams with silences, late rows and rows ahead of their clock, windows of time and of rows, conditions, and where the log is cut.
+A third are LEFT and ASOF joins. Drawn are streams with silences, late rows and rows ahead of their clock, windows of time and of rows,
+conditions, and where the log is cut.
 The figures of speed are of one process, without Spark: three streams of 1,000 rows/s of event time each, equal items, about one answer a
 row, LATENESS 10 s; rows of the first window's length are not counted.
 """
@@ -17,8 +18,7 @@ from bench.measuring.joined_items import ALIASES, SCHEMA, batch_of, items_join, 
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
-from gateway.tests.joins.drawn import admitted, answered, cuts_of, draw, expected, listed
-from skerry.joins.rows import Algorithm
+from gateway.tests.joins.drawn import admitted, algorithms_of, answered, cuts_of, draw_any, expected, listed
 from skerry.joins.single import SingleJoin
 
 
@@ -36,12 +36,11 @@ def compare(options: Options, recorder: Recorder) -> None:
     first, answers, runs = options.seed * 1_000_000, 0, 0
     began = time.monotonic()
     for seed in recorder.steps(range(first, first + options.drawn), "drawn joins"):
-        case = draw(seed)
+        case = draw_any(seed)
         right = expected(case, connection)
         answers += len(right)
         _, late, ahead = admitted(case)
-        algorithms: list[Algorithm] = ["NLW", "MW", "HW"] if case.join.key else ["NLW", "MW"]
-        for algorithm in algorithms:
+        for algorithm in algorithms_of(case.join):
             found, running = answered(case, algorithm, cuts_of(seed, case.length))
             counted = running.intake.progress.late, running.intake.progress.ahead
             if listed(found) != right or counted != (late, ahead):

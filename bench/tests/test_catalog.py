@@ -51,7 +51,11 @@ def test_a_benchmark_says_what_it_measures_and_takes(
 def test_what_is_misspelt_gets_a_hint() -> None:
     for area, name, hint in (
         ("netwrk", "slots", "area 'netwrk' is unknown: did you mean network?"),
-        ("physics", "slots", "area 'physics' is unknown: known are network, gateway, testbed, query, energy"),
+        (
+            "physics",
+            "slots",
+            "area 'physics' is unknown: known are network, gateway, testbed, query, energy, storage, joins",
+        ),
         ("lab-yield", "", "area 'lab-yield' is unknown: did you mean bench run network lab_yield?"),
         ("network", "lab_yeld", "network has no benchmark 'lab_yeld': did you mean lab_yield?"),
         ("network", "fanout", "network has no benchmark 'fanout': did you mean bench run gateway fanout?"),

@@ -7,11 +7,13 @@ import csv
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from examples.running_gateway import gateway
+import duckdb
+
+from examples.running_gateway import gateway, wait_for_spark
+from examples.shown_state import ShownState
 from skerry.client.errors import GatewayError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "i80-emeryville.csv"
@@ -41,20 +43,36 @@ def stations(path: Path, folder: Path) -> list[int]:
     return sorted(rows)
 
 
-def spread(rows: Iterable[dict[str, Any]]) -> Counter[int]:
-    """How many pairs of slow readings lie so many minutes apart; rows are shown as they come."""
-    found = Counter[int]()
-    for row in rows:
+class Spread:
+    """How many pairs of slow readings lie so many minutes apart."""
+
+    def __init__(self) -> None:
+        self.found = Counter[int]()
+        self._last = ""
+
+    def add(self, row: dict[str, Any]) -> None:
+        """One more pair."""
         minutes = round((row["second"] - row["first"]).total_seconds() / 60)
-        found[minutes] += 1
-        if sum(found.values()) % 100 == 0:
-            slow = f"{row['slow']:.0f} mph here, {row['slower']:.0f} mph there {minutes:+d} min"
-            print(f"{row['first']:%d %b %H:%M}  {slow}: {sum(found.values())} pairs", flush=True)
-    return found
+        self.found[minutes] += 1
+        self._last = f": {row['slow']:.0f} mph here, {row['slower']:.0f} mph there {minutes:+d} min"
+
+    def __str__(self) -> str:
+        """In a line."""
+        return f"{self.found.total()} pairs{self._last}"
+
+
+def expected(folder: Path, one: int, other: int, minutes: int, mph: int) -> Counter[int]:
+    """The same of all pairs, by DuckDB over the stations' files. Raises duckdb.Error."""
+    a, b = (f"read_csv('{folder / f'{station}.csv'}')" for station in (one, other))
+    rows = duckdb.execute(
+        f"SELECT date_diff('minute', a.at, b.at), count(*) FROM {a} AS a JOIN {b} AS b "
+        f"ON abs(epoch(a.at) - epoch(b.at)) <= {60 * minutes} WHERE a.speed < {mph} AND b.speed < {mph} GROUP BY ALL"
+    ).fetchall()
+    return Counter(dict(rows))
 
 
 def run(options: argparse.Namespace) -> Counter[int]:
-    """Raises GatewayError, OSError."""
+    """Raises GatewayError, OSError, duckdb.Error."""
     with tempfile.TemporaryDirectory(prefix="skerry-traffic-") as directory:
         folder = Path(directory)
         known = stations(options.data, folder / "data" / "streams")
@@ -70,14 +88,29 @@ def run(options: argparse.Namespace) -> Counter[int]:
             values = ", ".join(
                 f"({station}, 'replay:{station}.csv?speed={options.speed:g}&clock=road')" for station in known
             )
-            client.execute(f"INSERT INTO road VALUES {values}")
             query = QUERY.format(minutes=options.minutes, one=one, other=other, mph=options.mph)
-            with client.query(query) as rows:
-                return spread(rows)
+            pairs = Spread()
+            with client.query(query) as rows, ShownState(client, lambda: str(pairs)) as state:
+                wait_for_spark(client)
+                client.execute(f"INSERT INTO road VALUES {values}")
+                for row in rows:
+                    pairs.add(row)
+        wanted = expected(folder / "data" / "streams", one, other, options.minutes, options.mph)
+    found = pairs.found
+    missing, more = wanted - found, found - wanted
+    print(
+        f"{found.total()} pairs; DuckDB has {wanted.total()} over the same files: {missing.total()} are missing, {more.total()} too many, "
+        f"{state.late} rows were late"
+    )
+    if missing or more:
+        raise GatewayError(
+            f"not as DuckDB has it: {dict(missing)} missing, {dict(more)} too many, by minutes"
+        )
+    return found
 
 
 def main() -> int:
-    """0 when the file has been played."""
+    """0 when the file has been played, and DuckDB answers the same."""
     parser = argparse.ArgumentParser(prog="python -m examples.traffic", description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help=f"detectors' records (default {DATA})")
     parser.add_argument(
@@ -96,7 +129,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("stopped")
         return 1
-    except (GatewayError, OSError) as error:
+    except (GatewayError, OSError, duckdb.Error) as error:
         print(error, file=sys.stderr)
         return 1
     print("the second station is slow so many minutes after the first (before: below 0):")

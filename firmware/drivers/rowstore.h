@@ -7,23 +7,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of the largest row. */
-#define ROWSTORE_ROW_MAXIMUM 64
+/* Bytes of the smallest and of the largest row. */
+#define ROWSTORE_ROW_MINIMUM 14U
+#define ROWSTORE_ROW_MAXIMUM 64U
 
 struct rowstore_ring {
     uint8_t block, blocks; /* first, and how many: block + blocks <= rowstore_blocks() */
-    uint8_t size;          /* bytes of a row, 1..ROWSTORE_ROW_MAXIMUM */
+    uint8_t size;          /* bytes of a row, ROWSTORE_ROW_MINIMUM..ROWSTORE_ROW_MAXIMUM */
 };
 
 /* Blocks that the board has; 0: none. */
 uint8_t rowstore_blocks(void);
-/* Rows that the ring has places for. Writing one may lose the oldest of the places behind it, but
- * never more than rows - (blocks * WIRE_STORE_BLOCK / size). */
+/* Rows that the ring has places for. */
 uint16_t rowstore_rows(const struct rowstore_ring *ring);
 /* Bytes of a place below rowstore_rows(): what was written last, or anything. */
 void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes);
-/* Writes a place in the background; false: those before it are still being written, and nothing is.
- * Places are written in turn. */
+/* Writes a place, on some boards in the background; false: there is no room yet for one more that
+ * is being written, and nothing is. */
 bool rowstore_write(const struct rowstore_ring *ring, uint16_t place, const void *bytes);
 
 #endif

@@ -23,6 +23,8 @@
 #define WIRE_TEMPORAL_EPOCHS 128U /* in a temporal's power: its window counts epochs */
 #define WIRE_STORE_ROWS_MAXIMUM 1024U /* rows of a storage point */
 #define WIRE_STORE_BLOCK 64U /* bytes of a block of EEPROM or flash */
+#define WIRE_STATICS_MAXIMUM 10U /* static attributes that users may have */
+#define WIRE_STATIC_FIRST 48U /* number of the first of them */
 #define WIRE_SOURCES_MAXIMUM 2U /* storage points that one query reads */
 #define WIRE_QUERIES_MAXIMUM 8U /* queries at once on a mote */
 #define WIRE_EVENT_RUNS 4U /* motes whose events run a query side by side */
@@ -30,6 +32,12 @@
 #define WIRE_STOPS_MAXIMUM 6U /* stops that a QUERY_STOP tells of */
 #define WIRE_FRAGMENT_MAXIMUM 96U /* program bytes in a QUERY_INSTALL */
 #define WIRE_FRAGMENT_REPAIRS 1U /* in its offset: the version is that of its sender's set */
+#define WIRE_CARRIED_MAXIMUM 48U /* bytes of a record from mote to mote */
+#define WIRE_PLACE_MAXIMUM 16383U /* dm along an axis */
+#define WIRE_INDEX_ATTRIBUTES_MAXIMUM 6U /* attributes of an index */
+#define WIRE_POSITIONS_ASKED 10U /* motes, in a POSITION */
+#define WIRE_VECTOR_MAXIMUM 20U /* bytes of a path vector */
+#define WIRE_HOPS_MAXIMUM 64U /* of a way */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
 #define WIRE_PERIOD_MINIMUM_MS 1000U /* shortest sample period */
 #define WIRE_PERIOD_STORED_MINIMUM_MS 50U /* … of what is stored */
@@ -61,6 +69,11 @@ enum wire_packet_type {
     WIRE_PACKET_COMMAND = 0x05,
     WIRE_PACKET_BUNDLE = 0x06,
     WIRE_PACKET_JOIN = 0x07,
+    WIRE_PACKET_WAY_OPEN = 0x08,
+    WIRE_PACKET_WAY_STATE = 0x09,
+    WIRE_PACKET_TRAIL = 0x0A,
+    WIRE_PACKET_CARRIED = 0x0B,
+    WIRE_PACKET_POSITION = 0x0C,
     WIRE_PACKET_RESULT = 0x10,
     WIRE_PACKET_PARTIAL = 0x11,
     WIRE_PACKET_STATUS = 0x12,
@@ -70,6 +83,10 @@ enum wire_packet_type {
     WIRE_PACKET_EVENT = 0x16,
     WIRE_PACKET_SERIES = 0x17,
     WIRE_PACKET_NAMESAKE = 0x18,
+    WIRE_PACKET_ARRIVAL = 0x19,
+    WIRE_PACKET_JOINED = 0x1A,
+    WIRE_PACKET_FLASH = 0x1B,
+    WIRE_PACKET_STORED = 0x1C,
     WIRE_PACKET_HELLO = 0x20,
     WIRE_PACKET_TIME = 0x21,
     WIRE_PACKET_SESSION = 0x22,
@@ -82,6 +99,11 @@ enum wire_command_op {
     WIRE_COMMAND_REBOOT = 0x02,
     WIRE_COMMAND_RUN = 0x03,
     WIRE_COMMAND_EVENT = 0x04,
+    WIRE_COMMAND_PING_TO = 0x05,
+    WIRE_COMMAND_PING_BY = 0x07,
+    WIRE_COMMAND_FIND = 0x06,
+    WIRE_COMMAND_INDEX_ASK = 0x08,
+    WIRE_COMMAND_INDEX_DROP = 0x09,
 };
 
 /* Answer in a COMMAND_ACK. */
@@ -128,6 +150,8 @@ enum wire_aggregate {
     WIRE_AGGREGATE_FROM = 0x46,
     WIRE_AGGREGATE_INTO = 0x47,
     WIRE_AGGREGATE_QUEUE = 0x48,
+    WIRE_AGGREGATE_PAIRS = 0x49,
+    WIRE_AGGREGATE_INDEX = 0x4A,
     WIRE_AGGREGATE_SRT = 0x50,
     WIRE_AGGREGATE_ROUTE = 0x51,
 };
@@ -202,6 +226,36 @@ enum wire_bundle_flag {
     WIRE_BUNDLE_SESSION = 0x04,
 };
 
+/* Flags of a WAY_OPEN. */
+enum wire_way_flag {
+    WIRE_WAY_DOWN = 0x01,
+    WIRE_WAY_PLACE = 0x02,
+    WIRE_WAY_PERIMETER = 0x04,
+    WIRE_WAY_VECTOR = 0x10,
+    WIRE_WAY_DENIES = 0x08,
+};
+
+/* What a WAY_STATE says of a way, from the sender on. */
+enum wire_way_is {
+    WIRE_WAY_IS_LOST = 0x00,
+    WIRE_WAY_IS_BACK = 0x01,
+    WIRE_WAY_IS_OPEN = 0x02,
+};
+
+/* First byte of a record that goes from mote to mote: what it is. */
+enum wire_carries {
+    WIRE_CARRIES_PING = 0x01,
+    WIRE_CARRIES_TUPLE = 0x02,
+};
+
+/* What became of a PING. */
+enum wire_outcome {
+    WIRE_OUTCOME_ARRIVED = 0x00,
+    WIRE_OUTCOME_NO_WAY = 0x01,
+    WIRE_OUTCOME_LATE = 0x02,
+    WIRE_OUTCOME_NO_ROOM = 0x03,
+};
+
 /* Opcodes. The comment gives the stack before → after; operands follow the opcode. */
 enum wire_op {
     WIRE_OP_CONST8 = 0x01,
@@ -219,6 +273,8 @@ enum wire_op {
     WIRE_OP_UPSCALE = 0x16,
     WIRE_OP_DOWNSCALE = 0x17,
     WIRE_OP_HYPOT = 0x18,
+    WIRE_OP_ABS = 0x19,
+    WIRE_OP_HASH = 0x1A,
     WIRE_OP_EQ = 0x20,
     WIRE_OP_NE = 0x21,
     WIRE_OP_LT = 0x22,
@@ -267,6 +323,7 @@ enum wire_action {
     WIRE_ACTION_SET_FLOOR = 5, /* -100 to 1000: the attribute floor, kept */
     WIRE_ACTION_SET_GROUP = 6, /* 0 to 65535: the attribute group, kept */
     WIRE_ACTION_RADIO_POWER = 7, /* -17 to 3: output of the radio in dBm, until the mote restarts */
+    WIRE_ACTION_SET_STATIC = 8, /* 0 to 655359: 65536 times a static attribute's place, and 32768 + its value, 0 for NULL; kept */
 };
 
 /* Events that motes raise by themselves. */
@@ -295,6 +352,17 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_ROOM = 32, /* 1; number of its room */
     WIRE_ATTRIBUTE_FLOOR = 33, /* 1; number of its floor */
     WIRE_ATTRIBUTE_GROUP = 34, /* 1; number of its group */
+    WIRE_ATTRIBUTE_BOARD = 41, /* 1; what it is: 1 an IRIS mote, 2 one with a CC2538 */
+    WIRE_ATTRIBUTE_STATIC_0 = 48, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_1 = 49, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_2 = 50, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_3 = 51, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_4 = 52, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_5 = 53, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_6 = 54, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_7 = 55, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_8 = 56, /* 1; a static attribute that users have named */
+    WIRE_ATTRIBUTE_STATIC_9 = 57, /* 1; a static attribute that users have named */
     WIRE_ATTRIBUTE_LINK = 14, /* 10^-2 ; share of frames to the parent acknowledged lately; NULL without one */
     WIRE_ATTRIBUTE_NEIGHBOURS = 15, /* 1; motes that it hears */
     WIRE_ATTRIBUTE_RADIO_DUTY = 16, /* 10^-4 ; share of the time since boot with the radio on */
@@ -440,7 +508,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT, 13 REPRESENTATIVE; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT, 13 REPRESENTATIVE; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 73 PAIRS, 80 SRT, 81 ROUTE */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -503,6 +571,26 @@ struct wire_from {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_from) == 3, "wire_from");
 
+/* What the code of a PAIRS begins with. */
+struct wire_pairs {
+    uint8_t rows; /* of a mote's rows that passed so many are in its window; 0: those of so many epochs */
+    uint16_t epochs; /* rows 0: the earlier row is at most so many epochs older than the later one */
+    uint8_t delay; /* epochs for which rows are waited for before they are joined, 1..30 */
+    uint8_t motes; /* that are in pairs; 0: all rows go to the gateway */
+    uint8_t width; /* bytes of a row's values without the first column, at most 24 */
+    uint8_t base; /* so many of the first of them have pairs that the gateway joins */
+    uint8_t condition; /* bytes of code that is true for rows which match; 0: all do */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_pairs) == 8, "wire_pairs");
+
+/* Of the pairs that one mote joins, in a PAIRS. */
+struct wire_pairs_host {
+    uint16_t host; /* short address of the mote that joins them */
+    uint8_t rows; /* that it has room for */
+    uint8_t pairs; /* how many, at least 1 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_pairs_host) == 4, "wire_pairs_host");
+
 /* The code of a QUEUE. */
 struct wire_queue {
     uint8_t policy; /* 0 naive, 1 winavg, 2 delta */
@@ -510,6 +598,31 @@ struct wire_queue {
     uint8_t every; /* one row leaves that mote each so many epochs, counted from epoch 0, in a week at most; 0: as many as the radio carries */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_queue) == 3, "wire_queue");
+
+/* A column of an index. */
+struct wire_index_range {
+    int32_t low; /* of the column's values those that are told apart: the least */
+    int32_t high; /* … and the greatest; what lies beyond belongs to the edge */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_index_range) == 8, "wire_index_range");
+
+/* A mote that stores tuples of an index. */
+struct wire_index_owner {
+    uint16_t node; /* short address */
+    uint32_t code; /* code of the zone in which it stands */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_index_owner) == 6, "wire_index_owner");
+
+/* The code of an INDEX. */
+struct wire_index {
+    uint16_t index; /* number of the index, chosen by the gateway */
+    int32_t left; /* corners of the field, cm: what is halved to zones */
+    int32_t bottom;
+    int32_t right;
+    int32_t top;
+    uint8_t more[]; /* an IndexRange for each column, then an IndexOwner for each mote that stores */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_index) == 18, "wire_index");
 
 /* An attribute of a semantic routing tree. */
 struct wire_srt_axis {
@@ -564,7 +677,7 @@ _Static_assert(sizeof(struct wire_join) == 4, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
-    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES or NAMESAKE */
+    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH or STORED */
     uint8_t body_length; /* bytes of body, which follow */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_record) == 2, "wire_record");
@@ -612,6 +725,13 @@ struct wire_partial {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_partial) == 9, "wire_partial");
 
+/* A constant of its place or of its user's, in a STATUS. */
+struct wire_static_value {
+    uint8_t attribute; /* number of a constant that commands set */
+    uint16_t value; /* its 16 bits */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_static_value) == 3, "wire_static_value");
+
 /* STATUS: a mote about itself. */
 struct wire_status {
     uint16_t node; /* short address */
@@ -640,8 +760,21 @@ struct wire_status {
     uint16_t malformed; /* frames and packets refused */
     uint16_t loops; /* parents that were given up for standing below the mote itself */
     uint32_t factory; /* factory number: no two motes have one */
+    struct wire_static_value statics[]; /* room, floor and group that are not 0, and users' static attributes that are not NULL */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_status) == 65, "wire_status");
+
+/* FLASH: how full a mote's flash is, and how worn. */
+struct wire_flash {
+    uint16_t node; /* short address */
+    uint8_t pages; /* pages of flash that keep tuples and storage points' rows */
+    uint32_t capacity; /* bytes of records that fit */
+    uint32_t used; /* bytes of them that are taken */
+    uint32_t evicted; /* tuples that gave way to others since the mote was first flashed */
+    uint32_t erased_most; /* erasures of the page that was erased most often */
+    uint32_t erased_sum; /* erasures of all pages */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_flash) == 23, "wire_flash");
 
 /* COMMAND_ACK. */
 struct wire_command_ack {
@@ -675,6 +808,125 @@ struct wire_namesake {
     uint32_t other; /* … and of the other, as a record of who has heard it; 0: not known */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_namesake) == 10, "wire_namesake");
+
+/* WAY_OPEN: a way from a mote to another one leads by the receiver. */
+struct wire_way_open {
+    uint16_t source; /* mote at which the way begins */
+    uint8_t number; /* upper five bits: counts that mote's ways; lower three: how often it was opened anew */
+    uint8_t flags; /* see WayFlag */
+    uint16_t destination; /* mote to which it leads; 65535: whoever stands nearest to the place */
+    uint8_t hop; /* hops from its beginning to the receiver, at least 1 */
+    uint8_t every; /* its cells are in one round of 2 to this power, 2..8 */
+    uint8_t more[]; /* as the flags say: a WayPlace, or a path vector of at most 20 bytes, the motes behind the receiver: each is its difference to the one before it, as 2n or -2n-1, in groups of 7 bits, lowest first, all but the last with bit 7 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_way_open) == 8, "wire_way_open");
+
+/* The place of a WAY_OPEN, and how it is gone to. */
+struct wire_way_place {
+    int16_t x; /* place to which it leads, dm, -16383..16383 */
+    int16_t y;
+    int16_t sender_x; /* where the sender stands */
+    int16_t sender_y;
+    int16_t entered_x; /* around a hole: where it met the hole */
+    int16_t entered_y;
+    uint16_t crossed; /* … share of the line from there to the place at which it last crossed that, in 65536ths */
+    uint16_t first; /* … first edge of the face that it goes around: from this mote */
+    uint16_t second; /* … to this one */
+    uint8_t left; /* hops that may be tried yet, 0..64 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_way_place) == 19, "wire_way_place");
+
+/* POSITION: where the sender stands. */
+struct wire_position {
+    int16_t x; /* where the sender stands, dm, -16383..16383 */
+    int16_t y;
+    uint8_t asked[]; /* motes that are to tell theirs, u16 each, at most 10 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_position) == 4, "wire_position");
+
+/* WAY_STATE: … and whether it leads on from the sender. */
+struct wire_way_state {
+    uint16_t source; /* mote at which the way begins */
+    uint8_t number; /* that of its WAY_OPEN; the lower three bits say nothing */
+    uint8_t state; /* see WayIs */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_way_state) == 4, "wire_way_state");
+
+/* TRAIL: by the sender a way leads down to a mote. */
+struct wire_trail {
+    uint16_t destination; /* mote to which a way leads by the sender */
+    uint8_t hop; /* hops from it to the receiver, at least 1 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_trail) == 3, "wire_trail");
+
+/* CARRIED: a record on its way to another mote. */
+struct wire_carried {
+    uint16_t source; /* mote at which the way begins */
+    uint8_t number; /* that of its WAY_OPEN; the lower three bits say nothing */
+    uint8_t sequence; /* counts the way's records, 1..255 */
+    uint16_t origin; /* mote that it is of: the way's source, or one whose way was lost farther on */
+    uint8_t hops; /* that it has gone, with this one */
+    uint16_t deadline; /* network seconds modulo 65536 after which it need not arrive */
+    uint8_t record[]; /* 1..48 bytes; the first says what it is, see Carries */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_carried) == 9, "wire_carried");
+
+/* The record of a PING. */
+struct wire_ping {
+    uint8_t carries; /* PING */
+    uint16_t token; /* that of the PING_TO */
+    uint32_t seconds; /* network time at which it was asked for, s */
+    uint16_t ticks; /* … and 1/32768 s within the second */
+    uint8_t way[]; /* motes that have had it, in order, u16 each, as far as there is room */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_ping) == 9, "wire_ping");
+
+/* The record of a tuple on its way to who stores it. */
+struct wire_index_tuple {
+    uint8_t carries; /* TUPLE */
+    uint16_t index; /* number of the index */
+    uint16_t node; /* mote that sampled it */
+    uint16_t session; /* name of the root's session in which it did */
+    uint32_t epoch; /* epoch number */
+    uint8_t nulls; /* bit i set: column i is NULL (its bytes are 0) */
+    uint8_t values[]; /* columns in order, each in its program's format */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_index_tuple) == 12, "wire_index_tuple");
+
+/* STORED: tuples of an index that a mote stores. */
+struct wire_stored {
+    uint16_t node; /* short address of the mote that stores them */
+    uint16_t token; /* that of the INDEX_ASK */
+    uint16_t part; /* counts this mote's records of the answer, from 0 on */
+    uint8_t last; /* 1: no more follow */
+    uint8_t tuples[]; /* each as an IndexTuple, from its node on */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_stored) == 7, "wire_stored");
+
+/* ARRIVAL: what became of a PING. */
+struct wire_arrival {
+    uint16_t node; /* short address of the mote that tells it: where it arrived, or was lost */
+    uint16_t source; /* mote that was asked to send it */
+    uint8_t outcome; /* see Outcome */
+    uint8_t hops; /* how many it took; 0: it did not arrive */
+    uint32_t seconds; /* network time of this, s */
+    uint16_t ticks; /* … and 1/32768 s within the second */
+    uint8_t ping[]; /* the Ping */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_arrival) == 12, "wire_arrival");
+
+/* JOINED: two rows that match. */
+struct wire_joined {
+    uint8_t query; /* query id */
+    uint16_t s; /* short address of the mote whose row passed as s */
+    uint32_t s_epoch; /* epoch of that row */
+    uint16_t s_nulls; /* bit i set: column i of it is NULL */
+    uint16_t t; /* the same of the row that passed as t */
+    uint32_t t_epoch;
+    uint16_t t_nulls;
+    uint8_t values[]; /* all columns of the row of s but the first, then those of t */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_joined) == 17, "wire_joined");
 
 /* HELLO: only on the serial line. */
 struct wire_hello {
@@ -718,8 +970,9 @@ struct wire_settings {
     int16_t floor;
     uint16_t group;
     uint16_t channels; /* bit n: data slots hop over channel 11 + n, too; 0: all is sent on `channel` */
+    uint16_t statics[10]; /* users' static attributes, set by commands: 32768 more than the value; 0: NULL */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_settings) == 32, "wire_settings");
+_Static_assert(sizeof(struct wire_settings) == 52, "wire_settings");
 
 /* A link frame on the serial line, before COBS and CRC. */
 struct wire_link_header {

@@ -72,6 +72,11 @@ void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler)
     timer_start(timer, clock_now() + ticks, handler);
 }
 
+bool timer_none_within(ticks_t ticks)
+{
+    return !first_event && (!timers || !clock_reached(clock_now() + ticks, timers->due));
+}
+
 static bool timer_run(void)
 {
     struct timer *timer = timers;

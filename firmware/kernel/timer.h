@@ -21,6 +21,9 @@ struct timer {
 void timer_start(struct timer *timer, ticks_t due, timer_handler *handler);
 /* Likewise so many ticks from now, less than two seconds. */
 void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler);
+/* Whether nothing is to run from now on for so many ticks: no timer, and no event that was posted.
+ */
+bool timer_none_within(ticks_t ticks);
 /* No effect on a timer that does not run. */
 void timer_stop(struct timer *timer);
 

@@ -71,6 +71,8 @@ bool app_snoops(uint8_t query);
  * unless they are of one query, epoch and group. */
 bool app_superfluous(const struct wire_partial *own, uint8_t own_length,
                      const struct wire_partial *heard, uint8_t heard_length);
+/* A child's row has come, `length` bytes as on the air: whether it is to be passed on. */
+bool app_child_row(const struct wire_result *row, uint8_t length);
 /* A child's record has come, at least `length` bytes as on the air: so many of them are for the
  * queue; 0: it need not be passed on. */
 uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t length);
@@ -106,6 +108,16 @@ uint8_t app_srt_write(uint8_t *entries);
  * `parent`: it is the parent already. */
 bool app_srt_chooses(void);
 uint16_t app_srt_distance(uint8_t neighbour, bool parent);
+
+/* ---- tuples of indexes, and questions about them (query/operators/indexed.c) ---- */
+/* A control window begins: what waits for a way to who stores it may go. */
+void app_tuples_due(void);
+/* A tuple has come to this mote. False: it is malformed, or of no index that this mote knows. */
+bool app_tuple(const uint8_t *record, uint8_t length);
+/* A tuple has got no further than to this mote. */
+void app_tuple_lost(const uint8_t *record, uint8_t length);
+/* INDEX_ASK or INDEX_DROP. */
+void app_index_command(const struct wire_command *command, uint8_t arguments);
 
 /* ---- events and health ---- */
 /* An event has come: queries start and stop. */

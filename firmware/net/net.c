@@ -20,18 +20,22 @@
 #include "net/routing/beacon_receive.h"
 #include "net/routing/namesake.h"
 #include "net/routing/neighbours.h"
+#include "net/routing/positions.h"
 #include "net/routing/routing_ops.h"
 #include "net/routing/tree.h"
 #include "net/schedule/control_window.h"
 #include "net/schedule/schedule.h"
 #include "net/schedule/slotframe.h"
+#include "net/transport/carried.h"
 #include "net/transport/dissemination.h"
+#include "net/transport/leading.h"
 #include "net/transport/queue.h"
+#include "net/transport/trails.h"
+#include "net/transport/transport_conf.h"
 #include "net/transport/transport_ops.h"
 #include "net/transport/uplink.h"
+#include "net/transport/way_table.h"
 
-/* Tokens of floods that motes begin; the gateway numbers its commands from below. */
-#define SIGNAL_TOKENS 0x8000
 /* A mote that is told to reboot waits for so long, as its acknowledgement travels first. */
 #define REBOOT_DELAY CLOCK_MS(12000)
 
@@ -64,6 +68,20 @@ bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
     }
     control_window_send_soon();
     return true;
+}
+
+static bool way_packet(uint16_t source, uint8_t type, const uint8_t *body, uint8_t length)
+{
+    switch (type) {
+    case WIRE_PACKET_WAY_OPEN: return ways_open_heard(source, body, length);
+    case WIRE_PACKET_WAY_STATE: return ways_state_heard(source, body, length);
+    case WIRE_PACKET_POSITION: return leading_position_heard(source, body, length);
+    default:
+        if (!trails_heard(source, body, length))
+            return false;
+        ways_trail_laid(((const struct wire_trail *)body)->destination);
+        return true;
+    }
 }
 
 void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type,
@@ -130,6 +148,19 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         if (tree_is_root())
             serial_link_pump();
         return;
+    case WIRE_PACKET_WAY_OPEN:
+    case WIRE_PACKET_WAY_STATE:
+    case WIRE_PACKET_TRAIL:
+    case WIRE_PACKET_POSITION:
+        if ((!unicast && type != WIRE_PACKET_POSITION) || !way_packet(source, type, body, length))
+            break;
+        schedule_heard(false);
+        control_window_send_soon();
+        return;
+    case WIRE_PACKET_CARRIED:
+        if (!unicast || !carried_heard(source, body, length))
+            break;
+        return;
     case WIRE_PACKET_QUERY_INSTALL:
     case WIRE_PACKET_QUERY_STOP:
         if (tree_is_root())
@@ -150,6 +181,45 @@ void net_repeated(uint16_t source, const uint8_t *body, uint8_t length)
         schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
 }
 
+/* Sends a PING to the mote that the command names. What becomes of it is told by whom it comes to,
+ * or here. */
+static void ping(uint16_t token, uint16_t to, uint16_t seconds, const struct way_route *route)
+{
+    struct net_time now = time_at(clock_now());
+    struct wire_ping record = {
+        .carries = WIRE_CARRIES_PING, .token = token, .seconds = now.seconds, .ticks = now.ticks};
+    enum carried_outcome outcome =
+        carried_send(to, route, &record, sizeof record, seconds, WAY_EVERY_LEAST);
+    if (outcome != CARRIED_WAITS)
+        net_not_carried(settings()->nodeid,
+                        outcome == CARRIED_NO_ROOM ? WIRE_OUTCOME_NO_ROOM : WIRE_OUTCOME_NO_WAY,
+                        (const uint8_t *)&record, sizeof record);
+}
+
+static uint8_t execute_ping(const struct wire_command *command, uint8_t arguments)
+{
+    uint16_t to_seconds[2];
+    int32_t values[2];
+    const uint8_t *behind = command->arguments + sizeof to_seconds;
+    if (arguments < sizeof to_seconds)
+        return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+    memcpy(to_seconds, command->arguments, sizeof to_seconds);
+    uint8_t rest = (uint8_t)(arguments - sizeof to_seconds);
+    struct way_route route = {.vector = behind, .length = rest};
+    bool by_vector = command->op == WIRE_COMMAND_PING_BY, by_place = !by_vector && rest;
+    if (to_seconds[0] == settings()->nodeid || to_seconds[1] > INT16_MAX ||
+        (by_place ? rest != sizeof values : to_seconds[0] == WIRE_NO_NODE) || (by_vector && !rest))
+        return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+    struct place place;
+    if (by_place) {
+        memcpy(values, behind, sizeof values);
+        place = place_of(values[0], values[1]);
+        route.place = &place;
+    }
+    ping(command->token, to_seconds[0], to_seconds[1], by_place || by_vector ? &route : NULL);
+    return WIRE_COMMAND_STATUS_DONE;
+}
+
 static NOT_INLINED uint8_t execute(const struct wire_command *command, uint8_t arguments)
 {
     int32_t values[2];
@@ -163,6 +233,7 @@ static NOT_INLINED uint8_t execute(const struct wire_command *command, uint8_t a
         changed.x = values[0];
         changed.y = values[1];
         settings_keep(&changed);
+        leading_moved();
         return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_REBOOT:
         timer_start(&net.reboot, clock_now() + REBOOT_DELAY, kernel_restart);
@@ -176,6 +247,8 @@ static NOT_INLINED uint8_t execute(const struct wire_command *command, uint8_t a
         case COMMAND_UNKNOWN: return WIRE_COMMAND_STATUS_UNKNOWN_OP;
         default: return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
         }
+    case WIRE_COMMAND_PING_TO:
+    case WIRE_COMMAND_PING_BY: return execute_ping(command, arguments);
     default: return WIRE_COMMAND_STATUS_UNKNOWN_OP;
     }
 }
@@ -186,15 +259,33 @@ bool net_signal(const struct wire_event *event)
         return false;
     uint8_t bytes[sizeof(struct wire_command) + sizeof *event];
     struct wire_command *command = (struct wire_command *)bytes;
-    *command = (struct wire_command){
-        .target = WIRE_BROADCAST, .token = random_bits() | SIGNAL_TOKENS, .op = WIRE_COMMAND_EVENT};
+    *command = (struct wire_command){.target = WIRE_BROADCAST,
+                                     .token = random_bits() | TOKENS_OF_MOTES,
+                                     .op = WIRE_COMMAND_EVENT};
     memcpy(command->arguments, event, sizeof *event);
     dissemination_command(command, sizeof bytes);
     return true;
 }
 
+/* Another mote is about to send something here: it is to find this one. */
+static bool is_wanted(const struct wire_command *command, uint8_t arguments)
+{
+    uint16_t own = settings()->nodeid;
+    return (command->op == WIRE_COMMAND_FIND && command->target == own) ||
+           (command->op == WIRE_COMMAND_PING_TO && arguments == 2 * sizeof own &&
+            memcmp(command->arguments, &own, sizeof own) == 0);
+}
+
 void net_execute(const struct wire_command *command, uint8_t arguments)
 {
+    if (is_wanted(command, arguments))
+        trails_lay();
+    if (command->op == WIRE_COMMAND_FIND)
+        return;
+    if (command->op == WIRE_COMMAND_INDEX_ASK || command->op == WIRE_COMMAND_INDEX_DROP) {
+        app_index_command(command, arguments);
+        return;
+    }
     if (command->target != settings()->nodeid && command->target != WIRE_BROADCAST)
         return;
     if (command->op == WIRE_COMMAND_EVENT) {
@@ -214,6 +305,41 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
         status_report();
     if (tree_is_root())
         serial_link_pump();
+}
+
+/* ---- records from mote to mote ---- */
+static void tell_arrival(uint16_t source, uint8_t outcome, uint8_t hops, const uint8_t *record,
+                         uint8_t length)
+{
+    uint8_t bytes[sizeof(struct wire_arrival) + WIRE_CARRIED_MAXIMUM];
+    struct wire_arrival *arrival = (struct wire_arrival *)bytes;
+    struct net_time now = time_at(clock_now());
+    *arrival = (struct wire_arrival){.node = settings()->nodeid,
+                                     .source = source,
+                                     .outcome = outcome,
+                                     .hops = hops,
+                                     .seconds = now.seconds,
+                                     .ticks = now.ticks};
+    memcpy(arrival->ping, record, length);
+    queue_push(WIRE_PACKET_ARRIVAL, bytes, (uint8_t)(sizeof *arrival + length));
+    if (tree_is_root())
+        serial_link_pump();
+}
+
+void net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t length)
+{
+    if (record[0] == WIRE_CARRIES_PING && length >= sizeof(struct wire_ping))
+        tell_arrival(origin, WIRE_OUTCOME_ARRIVED, hops, record, length);
+    else if (record[0] != WIRE_CARRIES_TUPLE || !app_tuple(record, length))
+        mac_counters.malformed++;
+}
+
+void net_not_carried(uint16_t origin, uint8_t outcome, const uint8_t *record, uint8_t length)
+{
+    if (record[0] == WIRE_CARRIES_PING)
+        tell_arrival(origin, outcome, 0, record, length);
+    else if (record[0] == WIRE_CARRIES_TUPLE)
+        app_tuple_lost(record, length);
 }
 
 /* ---- what routing asks of the layers above it ---- */
@@ -251,6 +377,7 @@ void routing_session_begins(bool again)
     control_window_session(again);
     dissemination_forget();
     uplink_forget();
+    ways_forget();
 }
 
 void routing_joined(void)
@@ -262,11 +389,16 @@ void routing_joined(void)
 
 void routing_left(void)
 {
+    ways_forget();
     status_log(2, "parent lost");
     event_post(&net.restart);
 }
 
-void routing_parent_changed(void) { status_report(); }
+void routing_parent_changed(void)
+{
+    trails_parent_changed();
+    status_report();
+}
 
 void routing_clock_jumped(void) { event_post(&net.restart); }
 
@@ -280,6 +412,7 @@ void net_init(void)
 {
     random_seed(settings()->nodeid, settings()->boots);
     mac_init();
+    ways_init();
     tree_init();
     if (tree_is_root()) {
         clocksync_start_root();

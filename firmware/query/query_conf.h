@@ -49,6 +49,16 @@
  * it waits for the queue to drain. */
 #define JOIN_QUEUE_RESERVE 900
 #define JOIN_RETRY_MS 500
+/* Tuples of an index that wait on a mote for a way to who stores them, seconds after which one that
+ * is under way is sent anew from where it is then, and after which one is given up. */
+#define INDEX_WAITING 6U
+#define INDEX_SECONDS 120
+#define INDEX_GIVEN_UP 900
+/* Questions about indexes that a mote answers at once, ms between two looks at its queue, and bytes
+ * of that that they leave for others' records. */
+#define INDEX_QUESTIONS 4
+#define INDEX_PAUSE_MS 200
+#define INDEX_QUEUE_RESERVE 900
 /* Seconds by which rows of several queries are stored out of order at most: sampling takes a while.
  * Clocks step back by less. */
 #define DISORDER_SECONDS 2

@@ -19,8 +19,10 @@ FIRMWARE = Path(__file__).resolve().parents[1]
 #: From the lowest on; those of one line do not include each other. The longest that a path begins with is its layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("include", "lib", "boards/every"),
+    ("index", "join"),
     ("kernel",),
     ("drivers",),
+    ("storage",),
     ("commands",),
     ("net/app", "net/net_conf"),
     ("net/mac",),

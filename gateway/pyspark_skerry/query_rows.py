@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_skerry.reading import PIECE_ROWS, LogRows, Reading, records_of
+from skerry.catalog.static_attributes import statics_of
 from skerry.execution.residual import Residual, Rows
 from skerry.execution.stream_batches import stream_batch
 from skerry.planner.model.plans import Feed, Output, QueryPlan
@@ -164,9 +165,15 @@ def plan_of(snapshot: Snapshot, query: str) -> tuple[QueryPlan, int]:
     entry = entry_of(snapshot, query)
     sql = entry["sql"]
     try:
-        found = plan_query(sql, _points(snapshot), restored=True) if not entry["joined"] else None
+        found = (
+            plan_query(sql, _points(snapshot), statics=statics_of(entry["statics"]), restored=True)
+            if not entry["joined"]
+            else None
+        )
         if isinstance(found, CreatePoint):
-            _, found = plan_point(found, entry["point"], _points(snapshot, query), restored=True)
+            _, found = plan_point(
+                found, entry["point"], _points(snapshot, query), statics_of(entry["statics"]), restored=True
+            )
     except QueryError as error:
         raise DataError(f"query {query} ({sql}) cannot be planned here: {error.summary}") from None
     why = None
@@ -192,8 +199,10 @@ def _points(snapshot: Snapshot, but: str | None = None) -> dict[str, Point]:
     for name, entry in published.queries(snapshot.data):
         if entry["point"] is None or name == but:
             continue
-        statement = plan_query(entry["sql"], points, restored=True)
+        statement = plan_query(entry["sql"], points, statics=statics_of(entry["statics"]), restored=True)
         if isinstance(statement, CreatePoint):
-            point, _ = plan_point(statement, entry["point"], points, restored=True)
+            point, _ = plan_point(
+                statement, entry["point"], points, statics_of(entry["statics"]), restored=True
+            )
             points[point.name.lower()] = point
     return points

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pyspark
 
+from gateway.tests.java import ARCHIVE, BRIEF
 from gateway.tests.ports import free_port
 from gateway.tests.process import wait_for
 
 HOME = Path(pyspark.__file__).parent
 #: How old what a worker knows of a file may be, in s, where it sees a directory as over a network: its length, and that it is not there.
 STALE_S = 1
+#: Of each Java: a driver's archive has most of a master's, a worker's and an executor's classes, too.
+JAVA = f"{BRIEF} -XX:SharedArchiveFile={ARCHIVE}"
 #: Of applications on the cluster.
-PROPERTIES = {
-    "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-}
+PROPERTIES = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": JAVA}
 
 
 class Cluster:
@@ -48,13 +48,15 @@ class Cluster:
         return str(self._directory)
 
     def _run(self, role: str, *arguments: str, within: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
-        # No PYTHONPATH: what workers have to import is the gateway's to say.
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        # No PYTHONPATH: what workers have to import is the gateway's to say. Nor its configuration, whose directory is a class path that
+        # the archive does not know.
+        left_out = ("PYTHONPATH", "SPARK_CONF_DIR")
+        environment = {name: value for name, value in os.environ.items() if name not in left_out}
         environment |= {
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "128m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dspark.master.rest.enabled=false",
+            "SPARK_DAEMON_JAVA_OPTS": f"{JAVA} -Dspark.master.rest.enabled=false",
             "SPARK_WORKER_DIR": str(self._directory / "work"),
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
         }

@@ -26,13 +26,17 @@ def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds("({} {} {})".format, inner, st.sampled_from("+-%"), inner),
         st.builds("({} * {})".format, st.sampled_from(NAMES), st.integers(-9, 9)),
         st.builds("(- {})".format, inner),
+        st.builds("abs({})".format, inner),
     )
 
 
 exact_numbers = st.recursive(leaves, _grow, max_leaves=6)
 numbers = st.recursive(
     leaves,
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from("+-*/%"), inner),
+    lambda inner: st.one_of(
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*/%"), inner),
+        st.builds("abs({})".format, inner),
+    ),
     max_leaves=6,
 )
 

@@ -160,13 +160,6 @@ class Site:
             user.leave(self.sent)
 
 
-def drawn_seed() -> int:
-    """Another one each time; pytest shows it with what failed."""
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
-    return seed
-
-
 def _command(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -15,6 +15,8 @@ from typing import Any
 import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.ports import free_port
+from skerry.client.operator import Operator
+from skerry.storage import operator_key
 from skerry_protocol import codec
 from skerry_protocol.packets import PacketType
 
@@ -24,10 +26,12 @@ COMMAND = str(Path(sys.executable).parent / "skerry")
 
 
 class Daemon:
-    """A gateway process that can be killed and started again on the same data."""
+    """A gateway process that can be killed and started again on the same data. ``users``: who may ask, of one that asks for tokens."""
 
-    def __init__(self, link: str, data: Path, token: str | None = None, *more: str) -> None:
-        self.links, self.data, self.port, self.token = (link, *more), data, free_port(), token
+    def __init__(self, link: str, data: Path, *more: str, users: tuple[str, ...] = ()) -> None:
+        self.links, self.data, self.port, self._users = (link, *more), data, free_port(), users
+        #: By the names of users, once they have been added.
+        self.tokens: dict[str, str] = {}
         #: Its standard error.
         self.log = data.parent / f"{data.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -43,7 +47,23 @@ class Daemon:
         """Start it, with further options; returns when it answers and has heard the first root."""
         self.launch(*options)
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
+        if self._users and not self.tokens:
+            wait_for(self._is_there)
+            self.tokens.update(self.operator().add_users(*self._users)["tokens"])
         wait_for(lambda: self.client().status()["link"]["state"] == "connected")
+
+    def _is_there(self) -> bool:
+        """It is a moment later than somebody listens."""
+        if not (self.data / operator_key.FILE).exists():
+            return False
+        try:
+            return self.operator().users() == []
+        except skerry.GatewayError:
+            return False
+
+    def operator(self) -> Operator:
+        """A client of who runs it."""
+        return Operator(self.url, operator_key.read(self.data))
 
     def launch(self, *options: str) -> None:
         """The same without waiting for it."""
@@ -55,8 +75,12 @@ class Daemon:
             )
 
     def client(self, user: str | None = None) -> skerry.Client:
-        """A client for a user."""
-        return skerry.connect(self.url, user=user, token=self.token)
+        """A client for a user; where it asks for tokens and none is said, for the first one."""
+        return skerry.connect(self.url, user=user, token=self.token_of(user))
+
+    def token_of(self, user: str | None) -> str | None:
+        """None where it asks for no tokens."""
+        return self.tokens[user or self._users[0]] if self.tokens else None
 
     def started(self) -> list[int]:
         """Process ids of all that it, or one that it started, has started."""
@@ -104,10 +128,12 @@ def said(pid: int, what: str) -> str:
 
 
 def wait_for(condition: Any, limit_s: float = 240) -> None:
-    deadline = time.monotonic() + limit_s
+    """Until it holds. Who asks a gateway that starts takes time from it: so seldom that it is late by a fiftieth of the wait."""
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+        waited = time.monotonic() - began
+        assert waited < limit_s, "waited in vain"
+        time.sleep(min(0.05 + waited / 50, 0.25))
 
 
 def ask(peer: RootPeer, daemon: Daemon) -> tuple[skerry.Rows, int, bytes]:

@@ -12,14 +12,16 @@ from gateway.tests.ports import free_port
 from gateway.tests.process import wait_for
 from skerry.api.access import Access
 from skerry.api.app import create_app
+from skerry.api.operator import OperatorDoor
 from skerry.service.gateway import Gateway
 
 
 @contextmanager
-def served(gateway: Gateway) -> Iterator[str]:
-    """Its URL."""
-    port = free_port()
-    app = create_app(gateway.queries, gateway.delivery, gateway.site, Access())
+def served(gateway: Gateway, key: str = "", *, tokens: bool = False) -> Iterator[str]:
+    """Its URL. ``key``: the operator's; ``tokens``: users are asked for theirs."""
+    port, access = free_port(), Access(gateway.users, open=not tokens)
+    operator = OperatorDoor(key, gateway.users) if key else None
+    app = create_app(gateway.queries, gateway.delivery, gateway.site, access, operator=operator)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

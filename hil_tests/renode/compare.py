@@ -102,7 +102,7 @@ def _steady(value: Any, varying: tuple[str, ...]) -> Any:
     """A packet's fields without those that vary."""
     if isinstance(value, ListContainer):
         return [_steady(item, varying) for item in value]
-    if isinstance(value, codec.Result | codec.Series):
+    if isinstance(value, codec.Result | codec.Series | codec.Joined):
         value = Container(value._asdict())
     if isinstance(value, Container):
         items = ((name, item) for name, item in value.items() if not name.startswith("_"))

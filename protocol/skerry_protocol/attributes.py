@@ -118,6 +118,17 @@ PLACE_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(33, "floor", _F.I16, "", 0, (-100, 1000), "number of its floor", constant=True),
     _attribute(34, "group", _F.U16, "", 0, (0, 65535), "number of its group", constant=True),
 )
+#: Of the mote itself. ``*`` leaves it out.
+MADE_ATTRIBUTES: tuple[Attribute, ...] = (
+    _attribute(41, "board", _F.U8, "", 0, (0, 255), "what it is: 1 an IRIS mote, 2 one with a CC2538", constant=True),
+)
+#: How many attributes of their own users may have at once, and the number of the first.
+STATICS_MAXIMUM, STATIC_FIRST = 10, 48
+#: What users name with CREATE ATTRIBUTE: kept by each mote, NULL until it is set. The name here is the radio's; ``*`` leaves them out.
+STATIC_ATTRIBUTES: tuple[Attribute, ...] = tuple(
+    _attribute(STATIC_FIRST + n, f"static_{n}", _F.I16, "", 0, (-32767, 32767), "a static attribute that users have named", constant=True)
+    for n in range(STATICS_MAXIMUM)
+)
 #: Of sensor boards that no supported mote carries: NULL everywhere, so that old queries run. ``*`` leaves them out.
 ABSENT_ATTRIBUTES: tuple[Attribute, ...] = (
     # HMC1002 on the MTS310 (Crossbow): 2 mA at 3 V for 17 ms.
@@ -162,6 +173,8 @@ BY_NAME: dict[str, Attribute] = {
     for attribute in (
         *ATTRIBUTES,
         *PLACE_ATTRIBUTES,
+        *MADE_ATTRIBUTES,
+        *STATIC_ATTRIBUTES,
         *HEALTH_ATTRIBUTES,
         *TALLY_ATTRIBUTES,
         *NETWORK_ATTRIBUTES,

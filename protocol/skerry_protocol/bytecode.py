@@ -37,6 +37,8 @@ class Op(IntEnum):
     UPSCALE = 0x16  # a → a * 10**p            operand: p, 0..9
     DOWNSCALE = 0x17  # a → round(a / 10**p)   operand: p, 0..9
     HYPOT = 0x18  # a b → round(sqrt(a * a + b * b)): a distance
+    ABS = 0x19  # a → |a|
+    HASH = 0x1A  # a → hashed(a): 0..2**31 - 1
     EQ = 0x20  # a b → a = b
     NE = 0x21
     LT = 0x22
@@ -76,10 +78,23 @@ OPERAND_SIZE: dict[Op, int] = {
 #: (values taken, values left) of each opcode.
 _STACK_EFFECT: dict[Op, tuple[int, int]] = {
     op: (0, 1) if op in (Op.CONST8, Op.CONST16, Op.CONST32, Op.NULL, Op.ATTR, Op.STORED)
-    else (1, 1) if op in (Op.NEG, Op.UPSCALE, Op.DOWNSCALE, Op.NOT, Op.IS_NULL, Op.CHANGES)
+    else (1, 1) if op in (Op.NEG, Op.ABS, Op.HASH, Op.UPSCALE, Op.DOWNSCALE, Op.NOT, Op.IS_NULL, Op.CHANGES)
     else (2, 1)
     for op in Op
 }  # fmt: skip
+
+
+#: Of ``hashed``: the multipliers of MurmurHash3's last step (A. Appleby, 2011), and by how many bits is shifted before, between and after.
+HASH_FACTORS, HASH_SHIFTS = (0x85EBCA6B, 0xC2B2AE35), (16, 13, 16)
+
+
+def hashed(value: int) -> int:
+    """What HASH makes of the low 32 bits of an integer: ``x ^= x >> 16; x *= 0x85EBCA6B; x ^= x >> 13; x *= 0xC2B2AE35; x ^= x >> 16`` in
+    32 bits without a sign, and of that the low 31 bits."""
+    x = value & 0xFFFFFFFF
+    for shift, factor in zip(HASH_SHIFTS, (*HASH_FACTORS, 1), strict=True):
+        x = (x ^ x >> shift) * factor & 0xFFFFFFFF
+    return x & 0x7FFFFFFF
 
 
 class BytecodeError(ValueError):

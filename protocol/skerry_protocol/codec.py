@@ -56,6 +56,19 @@ class Series(NamedTuple):
     values: bytes
 
 
+class Joined(NamedTuple):
+    """The body of a JOINED."""
+
+    query: int
+    s: int
+    s_epoch: int
+    s_nulls: int
+    t: int
+    t_epoch: int
+    t_nulls: int
+    values: bytes
+
+
 def _head(body: Construct[Any, Any]) -> struct.Struct:
     """The layout of the fields in front of a body's last, which is all that follows, as the body's definition has them."""
     *fields, _ = body.subcons
@@ -65,7 +78,11 @@ def _head(body: Construct[Any, Any]) -> struct.Struct:
 #: Rows are most of what comes, and a root brings hundreds a second: their fields are cut out at once.
 _ROWS: dict[int, tuple[PacketType, struct.Struct, Any]] = {
     int(kind): (kind, _head(BODIES[kind]), body)
-    for kind, body in ((PacketType.RESULT, Result), (PacketType.SERIES, Series))
+    for kind, body in (
+        (PacketType.RESULT, Result),
+        (PacketType.SERIES, Series),
+        (PacketType.JOINED, Joined),
+    )
 }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from binascii import crc_hqx
 from dataclasses import dataclass
 
+from skerry_protocol.attributes import STATICS_MAXIMUM
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -15,6 +17,8 @@ class Action:
     low: int | None
     high: int | None
     description: str
+    #: What is added to the argument on its way.
+    offset: int = 0
 
     @property
     def takes(self) -> str:
@@ -31,6 +35,13 @@ ACTIONS: tuple[Action, ...] = (
     Action(5, "set_floor", -100, 1000, "the attribute floor, kept"),
     Action(6, "set_group", 0, 65535, "the attribute group, kept"),
     Action(7, "radio_power", -17, 3, "output of the radio in dBm, until the mote restarts"),
+    Action(
+        8,
+        "set_static",
+        0,
+        STATICS_MAXIMUM * 65536 - 1,
+        "65536 times a static attribute's place, and 32768 + its value, 0 for NULL; kept",
+    ),
 )
 ACTIONS_OUTSIDE = 128
 #: Stands for the argument of a command that takes none.

@@ -14,6 +14,7 @@ from string import Template
 from typing import Any
 
 from construct import (
+    Array,
     Byte,
     Default,
     GreedyBytes,
@@ -65,6 +66,10 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
         "The partial state record of an aggregate query and epoch; merged on the way.",
     ),
     packets.PacketType.STATUS: (packets.Status, "A mote about itself: the catalog's source."),
+    packets.PacketType.FLASH: (
+        packets.Flash,
+        "Behind each STATUS of a mote that keeps rows in flash: how full it is, and how worn.",
+    ),
     packets.PacketType.JOIN: (
         packets.Join,
         "From a mote to the parent that it has chosen, which listens in its cell from then on.",
@@ -74,6 +79,29 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
     packets.PacketType.NAMESAKE: (
         packets.Namesake,
         "To whom else has the sender's number, or to a neighbour that passes it on; and the record of it.",
+    ),
+    packets.PacketType.WAY_OPEN: (
+        packets.WayOpen,
+        "Opens a way from a mote to another one, or to a place, hop by hop, in control windows.",
+    ),
+    packets.PacketType.WAY_STATE: (packets.WayState, "Back along a way: it does not lead on, or to its end."),
+    packets.PacketType.TRAIL: (
+        packets.Trail,
+        "From a mote that is to be found to its parent, and on to the root: ways to it follow it down.",
+    ),
+    packets.PacketType.CARRIED: (packets.Carried, "A record on a way, in the way's cells."),
+    packets.PacketType.POSITION: (
+        packets.Position,
+        "To all in range, in a control window, while a way is opened to a place: where the sender stands.",
+    ),
+    packets.PacketType.ARRIVAL: (packets.Arrival, "What became of a PING, told to the gateway."),
+    packets.PacketType.JOINED: (
+        packets.Joined,
+        "Two rows of a pair of motes that match, joined at a mote above both.",
+    ),
+    packets.PacketType.STORED: (
+        packets.Stored,
+        "Tuples of an index that a mote stores for others: its part of the answer to an INDEX_ASK.",
     ),
     packets.PacketType.REFUSAL: (packets.Refusal, "A mote cannot run a query, and why."),
     packets.PacketType.EVENT: (
@@ -95,11 +123,15 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ),
     ("Stopped", packets.Stopped, "In a QUERY_STOP."),
     ("RoutedQuery", packets.RoutedQuery, "In a QUERY_REQUEST: a query that not every mote needs."),
+    ("WayPlace", packets.WayPlace, "Behind a WAY_OPEN to a place."),
+    ("Ping", packets.Ping, "The record of a CARRIED."),
+    ("IndexTuple", packets.IndexTuple, "The record of a CARRIED: a tuple on its way to who stores it."),
     (
         "Record",
         packets.Record,
         "In a BUNDLE: a packet without its header.",
     ),
+    ("StaticValue", packets.StaticValue, "In a STATUS."),
     ("AggregateState", packets.AggregateState, "In a PARTIAL."),
     ("QueryProgram", packets.QueryProgram, "What QUERY_INSTALL fragments make up."),
     ("ProgramField", packets.ProgramField, "In a QueryProgram."),
@@ -111,7 +143,25 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         packets.From,
         "In a ProgramField, in place of code: rows are joined with those of a storage point.",
     ),
+    (
+        "Pairs",
+        packets.Pairs,
+        "In a ProgramField, in place of code: PAIRS. Behind it the condition's code, the motes' short addresses, uint16 each, and for each "
+        "mote that joins pairs, the deepest in the tree first, a PairsHost.",
+    ),
+    (
+        "PairsHost",
+        packets.PairsHost,
+        "In a PAIRS. Behind it for each pair two bytes: which of the motes are s and t, counted from 0.",
+    ),
     ("Queue", packets.Queue, "In a ProgramField, in place of code: QUEUE."),
+    (
+        "Index",
+        packets.Index,
+        "In a ProgramField, in place of code: rows go to the motes that store them for others.",
+    ),
+    ("IndexRange", packets.IndexRange, "In an Index."),
+    ("IndexOwner", packets.IndexOwner, "In an Index."),
     ("Tally", packets.Tally, "Behind the values of a RESULT."),
     ("Srt", packets.Srt, "In a ProgramField, in place of code: the query is a semantic routing tree."),
     ("SrtAxis", packets.SrtAxis, "In a Srt: an attribute, and how its values become codes of a byte."),
@@ -141,6 +191,9 @@ _STACK: dict[bytecode.Op, str] = {
     bytecode.Op.UPSCALE: "a → a · 10^p; operand p",
     bytecode.Op.DOWNSCALE: "a → round(a / 10^p); operand p",
     bytecode.Op.HYPOT: "a b → round(sqrt(a · a + b · b))",
+    bytecode.Op.ABS: "a → |a|",
+    bytecode.Op.HASH: "a → x, the 32 bits of a: x ^= x >> 16, x *= 0x85EBCA6B, x ^= x >> 13, x *= 0xC2B2AE35, x ^= x >> 16, all without "
+    "a sign; of that the low 31 bits",
     bytecode.Op.EQ: "a b → a = b",
     bytecode.Op.NE: "a b → a ≠ b",
     bytecode.Op.LT: "a b → a < b",
@@ -241,6 +294,8 @@ def _type(subcon: Any) -> str:
         return "bytes to the end"
     if isinstance(subcon, Prefixed):
         return "u8 length, bytes"
+    if isinstance(subcon, Array):
+        return f"{_SCALARS[id(subcon.subcon)]}[{subcon.count}]"
     if isinstance(subcon, GreedyRange):
         (name,) = [name for name, definition, _ in _PARTS if definition is subcon.subcon]
         return f"{name}[] to the end"

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from construct import (
+    Array,
     Byte,
     Construct,
     Default,
@@ -25,6 +26,8 @@ from construct import (
     Prefixed,
     Struct,
 )
+
+from skerry_protocol.attributes import STATICS_MAXIMUM
 
 #: Raised with every change that an older peer would misread.
 PROTOCOL_VERSION = 3
@@ -62,6 +65,18 @@ NO_GROUP = 1
 STOPS_MAXIMUM = 6
 #: Program bytes in one QUERY_INSTALL fragment.
 FRAGMENT_MAXIMUM = 96
+#: Longest record that goes from mote to mote, in bytes.
+CARRIED_MAXIMUM = 48
+#: Furthest that places of motes, in dm, may lie from the origin along an axis for ways that lead to places.
+PLACE_MAXIMUM = 16383
+#: Attributes of an index.
+INDEX_ATTRIBUTES_MAXIMUM = 6
+#: Motes that a POSITION asks for theirs.
+POSITIONS_ASKED = 10
+#: Bytes of a path vector at most.
+VECTOR_MAXIMUM = 20
+#: Hops of a way at most.
+HOPS_MAXIMUM = 64
 #: In a fragment's offset, between motes: its query_version is that of a whole set, for who lacked the query in it; another change may have
 #: made that version.
 FRAGMENT_REPAIRS = 1
@@ -102,6 +117,11 @@ class PacketType(IntEnum):
     COMMAND = 0x05
     BUNDLE = 0x06
     JOIN = 0x07
+    WAY_OPEN = 0x08
+    WAY_STATE = 0x09
+    TRAIL = 0x0A
+    CARRIED = 0x0B
+    POSITION = 0x0C
     RESULT = 0x10
     PARTIAL = 0x11
     STATUS = 0x12
@@ -111,6 +131,10 @@ class PacketType(IntEnum):
     EVENT = 0x16
     SERIES = 0x17
     NAMESAKE = 0x18
+    ARRIVAL = 0x19
+    JOINED = 0x1A
+    FLASH = 0x1B
+    STORED = 0x1C
     HELLO = 0x20
     TIME = 0x21
     SESSION = 0x22
@@ -124,6 +148,15 @@ class CommandOp(IntEnum):
     REBOOT = 2
     RUN = 3  # number: uint8, see skerry_protocol.commands; argument: int32
     EVENT = 4  # an Event; not acknowledged
+    #: to: uint16, seconds: uint16; the target sends that mote a PING, which has so long; behind them x, y: int32 cm, it goes by place
+    PING_TO = 5
+    #: to: uint16, seconds: uint16, path vector of at most 16 bytes, from the target on; likewise by the motes that it names
+    PING_BY = 7
+    FIND = 6  # the target lays a trail, as another mote has a record for it; between motes, not acknowledged
+    #: index: uint16, then of each of its attributes the least and the greatest point, 12 bits each in 3 bytes, lowest first; motes that
+    #: may store such tuples answer with STORED records; not acknowledged
+    INDEX_ASK = 8
+    INDEX_DROP = 9  # index: uint16; its tuples are forgotten; not acknowledged
 
 
 class CommandStatus(IntEnum):
@@ -132,6 +165,40 @@ class CommandStatus(IntEnum):
     DONE = 0
     UNKNOWN_OP = 1
     BAD_ARGUMENT = 2
+
+
+class WayFlag(IntEnum):
+    """Flags of a WAY_OPEN."""
+
+    DOWN = 1  # it has followed a trail, and must not go up again
+    PLACE = 2  # it leads to a place: a WayPlace is behind it
+    PERIMETER = 4  # … and goes around a hole in the field
+    VECTOR = 16  # it leads by the motes of the path vector behind it
+    DENIES = 8  # the sender has no trail to its destination: one that leads there by it is over
+
+
+class WayIs(IntEnum):
+    """What a WAY_STATE says of a way, from the sender on."""
+
+    LOST = 0  # it does not lead on
+    BACK = 1  # by a trail it would lead back to the receiver, who knows that or denies it
+    OPEN = 2  # it leads to its end, a place
+
+
+class Carries(IntEnum):
+    """First byte of a record that goes from mote to mote: what it is."""
+
+    PING = 1
+    TUPLE = 2
+
+
+class Outcome(IntEnum):
+    """What became of a PING."""
+
+    ARRIVED = 0
+    NO_WAY = 1  # no mote has a way to its destination
+    LATE = 2  # it was under way for longer than it may be
+    NO_ROOM = 3  # too many records or ways at the mote that was asked
 
 
 class Aggregate(IntEnum):
@@ -177,6 +244,8 @@ class Aggregate(IntEnum):
     FROM = 70  # rows are joined with those of a storage point; the code is a From, then an Aggregate for each field to COMBINE
     INTO = 71  # rows go to a storage point; the code is its number, uint16
     QUEUE = 72  # what becomes of rows that find no room, and when rows leave; the code is a Queue
+    PAIRS = 73  # rows of pairs of motes are joined at a mote above both; the code is a Pairs, with what follows it
+    INDEX = 74  # rows go to the motes that store them for others; the code is an Index
     SRT = 80  # the query is a semantic routing tree; the code is an Srt
     ROUTE = 81  # the query goes only where a semantic routing tree says; the code is a Route
 
@@ -371,7 +440,7 @@ ProgramField = Struct(
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
     "11 QUANTILES, 12 DISTINCT, 13 REPRESENTATIVE; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
     "39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
-    "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE",
+    "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 73 PAIRS, 80 SRT, 81 ROUTE",
     "code"
     / Prefixed(Byte, GreedyBytes)
     * "expression; empty only for COUNT(*); behind a Temporal from 32 on",
@@ -441,12 +510,47 @@ From = Struct(
     "match" / Int8ul * "which of its rows: 0 all, 1 linear, 2 combine",
 )
 
+Pairs = Struct(
+    "rows" / Int8ul * "of a mote's rows that passed so many are in its window; 0: those of so many epochs",
+    "epochs" / Int16ul * "rows 0: the earlier row is at most so many epochs older than the later one",
+    "delay" / Int8ul * "epochs for which rows are waited for before they are joined, 1..30",
+    "motes" / Int8ul * "that are in pairs; 0: all rows go to the gateway",
+    "width" / Int8ul * "bytes of a row's values without the first column, at most 24",
+    "base" / Int8ul * "so many of the first of them have pairs that the gateway joins",
+    "condition" / Int8ul * "bytes of code that is true for rows which match; 0: all do",
+)
+
+PairsHost = Struct(
+    "host" / Int16ul * "short address of the mote that joins them",
+    "rows" / Int8ul * "that it has room for",
+    "pairs" / Int8ul * "how many, at least 1",
+)
+
 Queue = Struct(
     "policy" / Int8ul * "0 naive, 1 winavg, 2 delta",
     "size" / Int8ul * "rows that may wait on the mote that sampled them; 0: as many as there is room for",
     "every"
     / Int8ul
     * "one row leaves that mote each so many epochs, counted from epoch 0, in a week at most; 0: as many as the radio carries",
+)
+
+Index = Struct(
+    "index" / Int16ul * "number of the index, chosen by the gateway",
+    "left" / Int32sl * "corners of the field, cm: what is halved to zones",
+    "bottom" / Int32sl,
+    "right" / Int32sl,
+    "top" / Int32sl,
+    "more" / GreedyBytes * "an IndexRange for each column, then an IndexOwner for each mote that stores",
+)
+
+IndexRange = Struct(
+    "low" / Int32sl * "of the column's values those that are told apart: the least",
+    "high" / Int32sl * "… and the greatest; what lies beyond belongs to the edge",
+)
+
+IndexOwner = Struct(
+    "node" / Int16ul * "short address",
+    "code" / Int32ul * "code of the zone in which it stands",
 )
 
 SrtAxis = Struct(
@@ -483,8 +587,83 @@ Join = Struct(
     "srts" / GreedyRange(SrtEntry) * "one for each semantic routing tree that it holds",
 )
 
+WayOpen = Struct(
+    "source" / Int16ul * "mote at which the way begins",
+    "number" / Int8ul * "upper five bits: counts that mote's ways; lower three: how often it was opened anew",
+    "flags" / Int8ul * "see WayFlag",
+    "destination" / Int16ul * "mote to which it leads; 65535: whoever stands nearest to the place",
+    "hop" / Int8ul * "hops from its beginning to the receiver, at least 1",
+    "every" / Int8ul * "its cells are in one round of 2 to this power, 2..8",
+    "more"
+    / GreedyBytes
+    * "as the flags say: a WayPlace, or a path vector of at most 20 bytes, the motes behind the receiver: each is its difference "
+    "to the one before it, as 2n or -2n-1, in groups of 7 bits, lowest first, all but the last with bit 7",
+)
+
+WayPlace = Struct(
+    "x" / Int16sl * "place to which it leads, dm, -16383..16383",
+    "y" / Int16sl,
+    "sender_x" / Int16sl * "where the sender stands",
+    "sender_y" / Int16sl,
+    "entered_x" / Int16sl * "around a hole: where it met the hole",
+    "entered_y" / Int16sl,
+    "crossed"
+    / Int16ul
+    * "… share of the line from there to the place at which it last crossed that, in 65536ths",
+    "first" / Int16ul * "… first edge of the face that it goes around: from this mote",
+    "second" / Int16ul * "… to this one",
+    "left" / Int8ul * "hops that may be tried yet, 0..64",
+)
+
+Position = Struct(
+    "x" / Int16sl * "where the sender stands, dm, -16383..16383",
+    "y" / Int16sl,
+    "asked" / GreedyBytes * "motes that are to tell theirs, u16 each, at most 10",
+)
+
+WayState = Struct(
+    "source" / Int16ul * "mote at which the way begins",
+    "number" / Int8ul * "that of its WAY_OPEN; the lower three bits say nothing",
+    "state" / Int8ul * "see WayIs",
+)
+
+Trail = Struct(
+    "destination" / Int16ul * "mote to which a way leads by the sender",
+    "hop" / Int8ul * "hops from it to the receiver, at least 1",
+)
+
+Carried = Struct(
+    "source" / Int16ul * "mote at which the way begins",
+    "number" / Int8ul * "that of its WAY_OPEN; the lower three bits say nothing",
+    "sequence" / Int8ul * "counts the way's records, 1..255",
+    "origin" / Int16ul * "mote that it is of: the way's source, or one whose way was lost farther on",
+    "hops" / Int8ul * "that it has gone, with this one",
+    "deadline" / Int16ul * "network seconds modulo 65536 after which it need not arrive",
+    "record" / GreedyBytes * "1..48 bytes; the first says what it is, see Carries",
+)
+
+Ping = Struct(
+    "carries" / Int8ul * "PING",
+    "token" / Int16ul * "that of the PING_TO",
+    "seconds" / Int32ul * "network time at which it was asked for, s",
+    "ticks" / Int16ul * "… and 1/32768 s within the second",
+    "way" / GreedyBytes * "motes that have had it, in order, u16 each, as far as there is room",
+)
+
+IndexTuple = Struct(
+    "carries" / Int8ul * "TUPLE",
+    "index" / Int16ul * "number of the index",
+    "node" / Int16ul * "mote that sampled it",
+    "session" / Int16ul * "name of the root's session in which it did",
+    "epoch" / Int32ul * "epoch number",
+    "nulls" / Int8ul * "bit i set: column i is NULL (its bytes are 0)",
+    "values" / GreedyBytes * "columns in order, each in its program's format",
+)
+
 Record = Struct(
-    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES or NAMESAKE",
+    "type"
+    / Int8ul
+    * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH or STORED",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
@@ -537,6 +716,11 @@ Partial = Struct(
     * "one per field, or as many cells as it says; zero ones at the end may be left out",
 )
 
+StaticValue = Struct(
+    "attribute" / Int8ul * "number of a constant that commands set",
+    "value" / Int16ul * "its 16 bits",
+)
+
 Status = Struct(
     "node" / Int16ul * "short address",
     "boots" / Int16ul * "boot count, kept in EEPROM",
@@ -566,12 +750,54 @@ Status = Struct(
     "malformed" / Int16ul * "frames and packets refused",
     "loops" / Int16ul * "parents that were given up for standing below the mote itself",
     "factory" / Int32ul * "factory number: no two motes have one",
+    "statics"
+    / Default(GreedyRange(StaticValue), [])
+    * "room, floor and group that are not 0, and users' static attributes that are not NULL",
+)
+
+Flash = Struct(
+    "node" / Int16ul * "short address",
+    "pages" / Int8ul * "pages of flash that keep tuples and storage points' rows",
+    "capacity" / Int32ul * "bytes of records that fit",
+    "used" / Int32ul * "bytes of them that are taken",
+    "evicted" / Int32ul * "tuples that gave way to others since the mote was first flashed",
+    "erased_most" / Int32ul * "erasures of the page that was erased most often",
+    "erased_sum" / Int32ul * "erasures of all pages",
 )
 
 Namesake = Struct(
     "node" / Int16ul * "short address that two motes have",
     "factory" / Int32ul * "factory number of the one that sends it",
     "other" / Int32ul * "… and of the other, as a record of who has heard it; 0: not known",
+)
+
+Arrival = Struct(
+    "node" / Int16ul * "short address of the mote that tells it: where it arrived, or was lost",
+    "source" / Int16ul * "mote that was asked to send it",
+    "outcome" / Int8ul * "see Outcome",
+    "hops" / Int8ul * "how many it took; 0: it did not arrive",
+    "seconds" / Int32ul * "network time of this, s",
+    "ticks" / Int16ul * "… and 1/32768 s within the second",
+    "ping" / GreedyBytes * "the Ping",
+)
+
+Joined = Struct(
+    "query" / Int8ul * "query id",
+    "s" / Int16ul * "short address of the mote whose row passed as s",
+    "s_epoch" / Int32ul * "epoch of that row",
+    "s_nulls" / Int16ul * "bit i set: column i of it is NULL",
+    "t" / Int16ul * "the same of the row that passed as t",
+    "t_epoch" / Int32ul,
+    "t_nulls" / Int16ul,
+    "values" / GreedyBytes * "all columns of the row of s but the first, then those of t",
+)
+
+Stored = Struct(
+    "node" / Int16ul * "short address of the mote that stores them",
+    "token" / Int16ul * "that of the INDEX_ASK",
+    "part" / Int16ul * "counts this mote's records of the answer, from 0 on",
+    "last" / Int8ul * "1: no more follow",
+    "tuples" / GreedyBytes * "each as an IndexTuple, from its node on",
 )
 
 CommandAck = Struct(
@@ -631,6 +857,9 @@ Settings = Struct(
     "floor" / Int16sl,
     "group" / Int16ul,
     "channels" / Int16ul * "bit n: data slots hop over channel 11 + n, too; 0: all is sent on `channel`",
+    "statics"
+    / Default(Array(STATICS_MAXIMUM, Int16ul), [0] * STATICS_MAXIMUM)
+    * "users' static attributes, set by commands: 32768 more than the value; 0: NULL",
 )
 SETTINGS_MAGIC = 0x5359
 
@@ -649,6 +878,15 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.LOG: Log,
     PacketType.REFUSAL: Refusal,
     PacketType.NAMESAKE: Namesake,
+    PacketType.FLASH: Flash,
+    PacketType.WAY_OPEN: WayOpen,
+    PacketType.WAY_STATE: WayState,
+    PacketType.TRAIL: Trail,
+    PacketType.CARRIED: Carried,
+    PacketType.POSITION: Position,
+    PacketType.ARRIVAL: Arrival,
+    PacketType.JOINED: Joined,
+    PacketType.STORED: Stored,
     PacketType.EVENT: Event,
     PacketType.SERIES: Series,
     PacketType.HELLO: Hello,

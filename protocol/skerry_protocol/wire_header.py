@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from construct import (
+    Array,
     Byte,
     Construct,
     Default,
@@ -66,7 +67,12 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("on_event", packets.OnEvent, "The code of an ON_EVENT."),
     ("store", packets.Store, "The code of a STORE."),
     ("from", packets.From, "What the code of a FROM begins with."),
+    ("pairs", packets.Pairs, "What the code of a PAIRS begins with."),
+    ("pairs_host", packets.PairsHost, "Of the pairs that one mote joins, in a PAIRS."),
     ("queue", packets.Queue, "The code of a QUEUE."),
+    ("index_range", packets.IndexRange, "A column of an index."),
+    ("index_owner", packets.IndexOwner, "A mote that stores tuples of an index."),
+    ("index", packets.Index, "The code of an INDEX."),
     ("srt_axis", packets.SrtAxis, "An attribute of a semantic routing tree."),
     ("srt", packets.Srt, "The code of an SRT."),
     ("route", packets.Route, "The code of a ROUTE."),
@@ -79,11 +85,24 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("series", packets.Series, "SERIES: rows of consecutive epochs."),
     ("aggregate_state", packets.AggregateState, "State of one aggregate in a partial state record."),
     ("partial", packets.Partial, "PARTIAL: a partial state record of one epoch."),
+    ("static_value", packets.StaticValue, "A constant of its place or of its user's, in a STATUS."),
     ("status", packets.Status, "STATUS: a mote about itself."),
+    ("flash", packets.Flash, "FLASH: how full a mote's flash is, and how worn."),
     ("command_ack", packets.CommandAck, "COMMAND_ACK."),
     ("log", packets.Log, "LOG: a line of text."),
     ("refusal", packets.Refusal, "REFUSAL: a query this mote cannot run."),
     ("namesake", packets.Namesake, "NAMESAKE: another mote has the sender's number."),
+    ("way_open", packets.WayOpen, "WAY_OPEN: a way from a mote to another one leads by the receiver."),
+    ("way_place", packets.WayPlace, "The place of a WAY_OPEN, and how it is gone to."),
+    ("position", packets.Position, "POSITION: where the sender stands."),
+    ("way_state", packets.WayState, "WAY_STATE: … and whether it leads on from the sender."),
+    ("trail", packets.Trail, "TRAIL: by the sender a way leads down to a mote."),
+    ("carried", packets.Carried, "CARRIED: a record on its way to another mote."),
+    ("ping", packets.Ping, "The record of a PING."),
+    ("index_tuple", packets.IndexTuple, "The record of a tuple on its way to who stores it."),
+    ("stored", packets.Stored, "STORED: tuples of an index that a mote stores."),
+    ("arrival", packets.Arrival, "ARRIVAL: what became of a PING."),
+    ("joined", packets.Joined, "JOINED: two rows that match."),
     ("hello", packets.Hello, "HELLO: only on the serial line."),
     ("time", packets.Time, "TIME: only on the serial line."),
     ("session", packets.Session, "SESSION: only on the serial line."),
@@ -105,6 +124,10 @@ _ENUMS: tuple[tuple[str, type[enum.IntEnum]], ...] = (
     ("QUEUE", packets.QueuePolicy),
     ("POLICY", packets.Policy),
     ("BUNDLE", packets.BundleFlag),
+    ("WAY", packets.WayFlag),
+    ("WAY_IS", packets.WayIs),
+    ("CARRIES", packets.Carries),
+    ("OUTCOME", packets.Outcome),
     ("OP", bytecode.Op),
     ("STORED", bytecode.StoredField),
     ("FRAME", framing.FrameKind),
@@ -122,6 +145,8 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("TEMPORAL_EPOCHS", packets.TEMPORAL_EPOCHS, "in a temporal's power: its window counts epochs"),
     ("STORE_ROWS_MAXIMUM", packets.STORE_ROWS_MAXIMUM, "rows of a storage point"),
     ("STORE_BLOCK", packets.STORE_BLOCK, "bytes of a block of EEPROM or flash"),
+    ("STATICS_MAXIMUM", attributes.STATICS_MAXIMUM, "static attributes that users may have"),
+    ("STATIC_FIRST", attributes.STATIC_FIRST, "number of the first of them"),
     ("SOURCES_MAXIMUM", packets.SOURCES_MAXIMUM, "storage points that one query reads"),
     ("QUERIES_MAXIMUM", packets.QUERIES_MAXIMUM, "queries at once on a mote"),
     ("EVENT_RUNS", packets.EVENT_RUNS, "motes whose events run a query side by side"),
@@ -129,6 +154,12 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STOPS_MAXIMUM", packets.STOPS_MAXIMUM, "stops that a QUERY_STOP tells of"),
     ("FRAGMENT_MAXIMUM", packets.FRAGMENT_MAXIMUM, "program bytes in a QUERY_INSTALL"),
     ("FRAGMENT_REPAIRS", packets.FRAGMENT_REPAIRS, "in its offset: the version is that of its sender's set"),
+    ("CARRIED_MAXIMUM", packets.CARRIED_MAXIMUM, "bytes of a record from mote to mote"),
+    ("PLACE_MAXIMUM", packets.PLACE_MAXIMUM, "dm along an axis"),
+    ("INDEX_ATTRIBUTES_MAXIMUM", packets.INDEX_ATTRIBUTES_MAXIMUM, "attributes of an index"),
+    ("POSITIONS_ASKED", packets.POSITIONS_ASKED, "motes, in a POSITION"),
+    ("VECTOR_MAXIMUM", packets.VECTOR_MAXIMUM, "bytes of a path vector"),
+    ("HOPS_MAXIMUM", packets.HOPS_MAXIMUM, "of a way"),
     ("FOREVER", packets.FOREVER, "end of a query that runs until stopped"),
     ("PERIOD_MINIMUM_MS", packets.PERIOD_MINIMUM_MS, "shortest sample period"),
     ("PERIOD_STORED_MINIMUM_MS", packets.PERIOD_STORED_MINIMUM_MS, "… of what is stored"),
@@ -252,6 +283,9 @@ def _member(renamed: Renamed[Any, Any]) -> tuple[str, int]:
         return f"    {c_type} {name};{comment}", width
     if subcon is GreedyBytes:
         return f"    uint8_t {name}[];{comment}", 0
+    if isinstance(subcon, Array):
+        c_type, width = _C_TYPES[id(subcon.subcon)]
+        return f"    {c_type} {name}[{subcon.count}];{comment}", width * int(subcon.count)
     if isinstance(subcon, Prefixed):
         return f"    uint8_t {name}_length;{comment or f' /* bytes of {name}, which follow */'}", 1
     if isinstance(subcon, GreedyRange):

@@ -58,7 +58,7 @@ def packet_fields() -> st.SearchStrategy[tuple[PacketType, dict[str, Any]]]:
 
 def plain(value: Any) -> Any:
     """Containers of construct as dicts and lists."""
-    if isinstance(value, codec.Result | codec.Series):
+    if isinstance(value, codec.Result | codec.Series | codec.Joined):
         value = Container(value._asdict())
     if isinstance(value, Container):
         return {name: plain(member) for name, member in value.items() if not name.startswith("_")}

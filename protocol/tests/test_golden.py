@@ -38,7 +38,7 @@ def to_fields(meaning: Any) -> Any:
 
 def to_meaning(value: Any) -> Any:
     """A decoded structure as vectors write it."""
-    if isinstance(value, codec.Result | codec.Series):
+    if isinstance(value, codec.Result | codec.Series | codec.Joined):
         value = Container(value._asdict())
     if isinstance(value, Container):
         return {name: to_meaning(member) for name, member in value.items() if not name.startswith("_")}

@@ -198,7 +198,8 @@ enum event_kind {
     EVENT_TX_PHR,
     EVENT_TX_END,
     EVENT_ACK,
-    EVENT_UART
+    EVENT_UART,
+    EVENT_POWER_LOST
 };
 struct event {
     uint64_t at;

@@ -275,7 +275,10 @@ static void power_off(struct mote *mote, uint64_t now)
 
 static uint64_t run(struct mote *mote, uint64_t until)
 {
-    return mote->debugger ? debug_run(mote, until) : mote->backend->run(mote->cpu, until);
+    uint64_t next = mote->debugger ? debug_run(mote, until) : mote->backend->run(mote->cpu, until);
+    if (mote->backend->power_lost && mote->backend->power_lost(mote->cpu))
+        world_event(mote->world, until, EVENT_POWER_LOST, mote->index, 0, 0);
+    return next;
 }
 
 static void catch_up(struct mote *mote, uint64_t now)
@@ -309,6 +312,12 @@ static void handle(skerry_world *world, const struct event *event)
     case EVENT_BOOT:
         if (!mote->alive)
             power_on(mote, now);
+        break;
+    case EVENT_POWER_LOST:
+        if (mote->alive)
+            power_off(mote, now);
+        mote->counters.resets++;
+        power_on(mote, now);
         break;
     case EVENT_LOCKED:
         if (event->generation != mote->radio.generation)
@@ -475,6 +484,27 @@ int skerry_mote_flash(skerry_world *world, uint32_t index, const uint8_t *data, 
         return world_fail("mote %u: %u bytes of settings do not fit its EEPROM", mote->node,
                           length);
     return skerry_mote_reboot(world, index);
+}
+
+int skerry_mote_cut(skerry_world *world, uint32_t index, uint32_t after, uint32_t seed)
+{
+    struct mote *mote = world_mote(world, index);
+    if (!mote)
+        return -1;
+    if (!mote->backend->cut)
+        return world_fail("mote %u: the back-end %s has no flash that is counted", mote->node,
+                          mote->backend->name);
+    mote->backend->cut(mote->cpu, after, seed);
+    return 0;
+}
+
+int skerry_mote_wear(const skerry_world *world, uint32_t index, uint32_t *erasures,
+                     uint32_t capacity)
+{
+    struct mote *mote = world_mote(world, index);
+    if (!mote)
+        return -1;
+    return mote->backend->wear ? (int)mote->backend->wear(mote->cpu, erasures, capacity) : 0;
 }
 
 int skerry_mote_clock(skerry_world *world, uint32_t index, double ppm)

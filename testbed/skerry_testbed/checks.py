@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.attributes import BY_NAME, STATICS_MAXIMUM
 from skerry_testbed.core import BACKENDS
 from skerry_testbed.description import (
     FAULT_ARGUMENTS,
@@ -44,6 +44,10 @@ def check_motes(network: Network) -> None:
         require(ids.count(mote.id) == 1, "mote.id", mote.id, "each id once")
     roots = [mote.id for mote in network.mote if mote.root]
     require(len(roots) == 1, "root", roots, "exactly one mote with root = true")
+    require(
+        len(network.attributes) <= STATICS_MAXIMUM and len({*map(str.lower, network.attributes)}) == len(network.attributes),
+        "attributes", network.attributes, f"at most {STATICS_MAXIMUM} names, each once",
+    )  # fmt: skip
     require(0 <= network.clock_ppm <= PPM_MAXIMUM, "clock_ppm", network.clock_ppm, "0..500")
 
 
@@ -64,6 +68,10 @@ def _check_mote(mote: Mote, network: Network) -> None:
             getattr(mote, name),
             f"{low:.0f}..{high:.0f}",
         )
+    for name, value in mote.attributes.items():
+        named = ", ".join(network.attributes) or 'none: name them in attributes = ["rack", …] of the network'
+        require(name in network.attributes, f"{key}: attributes", name, f"one of the network's: {named}")
+        require(abs(value) <= 32767, f"{key}: attributes: {name}", value, "-32767..32767")
     require(abs(mote.clock_ppm or 0.0) <= PPM_MAXIMUM, f"{key}: clock_ppm", mote.clock_ppm, "-500..500")
     if mote.boot is not None:
         duration(f"{key}: boot", mote.boot)

@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skerry.cli.output import leave_output
+from skerry.client.client import Client
+from skerry.client.errors import GatewayError
 from skerry_testbed import duration
 from skerry_testbed.asking import Asking
 from skerry_testbed.capture import Capture
@@ -27,6 +29,7 @@ from skerry_testbed.children import Children
 from skerry_testbed.errors import TestbedError
 from skerry_testbed.gdb.server import Debuggers
 from skerry_testbed.hearing import unheard
+from skerry_testbed.moving import Moves, Tell
 from skerry_testbed.network import Network, NetworkError, Query, load
 from skerry_testbed.renode import script as renode_script
 from skerry_testbed.runner import Testbed
@@ -69,6 +72,12 @@ def testbed(
         int | None,
         typer.Option(min=0, max=(1 << 64) - 1, help="instead of the description's: another run of it"),
     ] = None,
+    gateway: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="gateway that tells motes where they have moved to, as of skerry up"
+        ),
+    ] = None,
     gdb: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,6 +112,8 @@ def testbed(
                 print(f"skerry: {network}: {warning}", file=sys.stderr)
             if pcap:
                 bed.air_listeners.append(enter(Capture(pcap)).add)
+            if gateway is not None:
+                enter(contextlib.closing(Moves(bed, _placing(gateway))))
             asking = None
             if asked:
                 write = enter(RowsFile(rows)).write
@@ -116,6 +127,19 @@ def testbed(
                 report.write_text(json.dumps(told, indent=1) + "\n")
             except OSError as error:
                 raise TestbedError(f"{report}: {error.strerror}") from None
+
+
+def _placing(url: str) -> Tell:
+    """By a gateway's set_position."""
+    client = Client(url)
+
+    def place(mote: int, x: float, y: float) -> None:
+        try:
+            client.run("set_position", mote=mote, position=(x, y))
+        except GatewayError as error:
+            raise OSError(str(error)) from error
+
+    return place
 
 
 def _port(port: int | None) -> int:
@@ -287,16 +311,29 @@ def up(
             raise TestbedError(
                 f"--port {port}: {len(networks)} networks need ports up to {port + len(networks) - 1}"
             )
+        for name in _attributes(networks):
+            gateway += ["--attribute", name]
         for own, network in enumerate(networks, start=port):
             gateway += ["--link", f"socket://127.0.0.1:{own}"]
             testbeds.append(
-                [command, "testbed", str(network), "--speed", speed, "--port", str(own), "--no-queries"]
-            )
+                [command, "testbed", str(network), "--speed", speed, "--port", str(own), "--no-queries", "--gateway", f"http://{listen}"]
+            )  # fmt: skip
         for option, path in (("--data", data), ("--extensions", extensions)):
             if path is not None:
                 gateway += [option, str(path)]
         codes = _together([*testbeds, gateway])
     raise typer.Exit(1 if any(codes) else 0)
+
+
+def _attributes(networks: list[Path]) -> list[str]:
+    """Static attributes of all networks. Raises NetworkError where two of them name others, or in another order."""
+    named = {tuple(attributes): network for network in networks if (attributes := load(network).attributes)}
+    if len(named) > 1:
+        (first, one), (other, two), *_ = named.items()
+        raise NetworkError(
+            f"{two}: attributes are {', '.join(other)}, and in {one} {', '.join(first)}: one gateway needs the same in the same order"
+        )
+    return list(next(iter(named), ()))
 
 
 def _check_addresses(networks: list[Path]) -> list[Path]:

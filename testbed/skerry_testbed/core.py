@@ -21,6 +21,8 @@ BACKENDS = {"iris": "avr", "cc2538": "arm"}
 
 #: Numbers of ``SKERRY_SENSOR_…``, by attribute.
 SENSORS = {"temp": 0, "humidity": 1, "light": 2, "accel_x": 3, "accel_y": 4, "voltage": 5}
+#: Pages of a board's flash, at most.
+FLASH_PAGES = 256
 
 
 class Stop(IntEnum):
@@ -177,6 +179,11 @@ class World:
         data = self._ffi.from_buffer("uint8_t[]", settings)
         self._check(self._lib.skerry_mote_flash(self._world, mote, data, len(settings)))
 
+    def cut_power(self, mote: int, after: int, seed: int) -> None:
+        """Power goes, and comes back, while the mote writes a word of flash or erases a page, after so many of them. How far that one comes
+        is drawn by the seed. Raises TestbedError for a board whose flash is not counted."""
+        self._check(self._lib.skerry_mote_cut(self._world, mote, after, seed))
+
     def button(self, mote: int, down: bool) -> None:
         """Press the mote's button, or let it go."""
         self._check(self._lib.skerry_mote_button(self._world, mote, down))
@@ -225,6 +232,12 @@ class World:
         """The first bytes of its non-volatile memory."""
         count = self._check(self._lib.skerry_mote_eeprom(self._world, mote, self._bytes, length))
         return bytes(self._ffi.buffer(self._bytes, count))
+
+    def erasures(self, mote: int) -> list[int]:
+        """How often each page of its flash was erased; nothing where that is not counted."""
+        pages = self._ffi.new("uint32_t[]", FLASH_PAGES)
+        count = self._check(self._lib.skerry_mote_wear(self._world, mote, pages, FLASH_PAGES))
+        return list(pages[0:count])
 
     def messages(self) -> list[str]:
         """What motes did, since the last call, that their chip's model does not know; a line each, with mote and time."""

@@ -33,6 +33,8 @@ class Mote(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     room: int = 0
     floor: int = 0
     group: int = 0
+    #: Values of the network's ``attributes``, by name.
+    attributes: dict[str, int] = {}
     path: list[tuple[Duration, float, float]] = []
     temperature: list[tuple[Duration, float]] = []
 
@@ -183,6 +185,8 @@ class Network(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     motes: list[int] = []
     root: int | None = None
     board: str = "iris"
+    #: Static attributes of users, in the order of motes' places for them.
+    attributes: list[str] = []
     clock_ppm: float = 40.0
     boot_spread: Duration = "2 s"
     radio: Radio = msgspec.field(default_factory=Radio)

@@ -110,6 +110,16 @@ class MoteHandle:
         """Frames sent, received and lost; resets."""
         return self._network.bed.world.counters(self.index)
 
+    @property
+    def erasures(self) -> list[int]:
+        """How often each page of its flash was erased; nothing where that is not counted."""
+        return self._network.bed.world.erasures(self.index)
+
+    def cut_power(self, after: int, seed: int) -> None:
+        """Power goes, and comes back, while it writes a word of flash or erases a page, after so many of them; see
+        :meth:`World.cut_power`."""
+        self._network.bed.world.cut_power(self.index, after, seed)
+
     def uart(self) -> bytes:
         """Bytes the mote has sent on its UART since the last call (not for the root, whose line the network reads)."""
         return self._network.bed.world.uart_read(self.index)
@@ -124,13 +134,22 @@ class MoteHandle:
     @property
     def settings(self) -> Any:
         """The newest that its EEPROM, or the flash that stands for it, holds."""
-        stored = self._network.bed.world.eeprom(self.index, 2048)
+        stored = self._network.bed.world.eeprom(self.index, 2 * FLASH_PAGE)
         size = Settings.sizeof()
         if self.description.board != "cc2538":
             return Settings.parse(stored[:size])
         words = -(-size // 4) * 4
-        records = [stored[at : at + words] for at in range(0, len(stored) - words + 1, words)]
+        # Records stand in one of two pages, the newest last.
+        records = [
+            stored[at : at + words]
+            for page in (0, FLASH_PAGE)
+            for at in range(page, page + FLASH_PAGE - words + 1, words)
+        ]
         return Settings.parse([record for record in records if record != b"\xff" * words][-1])
+
+
+#: Bytes of a page of the CC2538's flash (SWRU319C, chapter 8).
+FLASH_PAGE = 2048
 
 
 class NetworkHandle:
@@ -194,13 +213,14 @@ def make_network(
     interference: list[Interference] | None = None,
     clock_ppm: float | None = None,
     firmware: Path | dict[str, str] | None = None,
+    attributes: list[str] | None = None,
 ) -> NetworkHandle:
     """What the fixture ``network`` is."""
     if isinstance(motes, (Path, str, Network)):
         description = motes if isinstance(motes, Network) else load(Path(motes))
         given = {
             "radio": radio, "environment": environment, "faults": faults, "interference": interference, "clock_ppm": clock_ppm,
-            "firmware": firmware,
+            "firmware": firmware, "attributes": attributes,
         }  # fmt: skip
         for name, value in given.items():
             if value is not None:
@@ -212,7 +232,7 @@ def make_network(
             Network(
                 name="test", seed=1 if seed is None else seed, mote=motes, radio=radio or disc(15),
                 environment=environment or Environment(), fault=faults or [], interference=interference or [],
-                clock_ppm=40.0 if clock_ppm is None else clock_ppm,
+                clock_ppm=40.0 if clock_ppm is None else clock_ppm, attributes=attributes or [],
                 firmware=str(firmware) if isinstance(firmware, Path) else firmware,
             )
         )  # fmt: skip

@@ -151,6 +151,7 @@ class Observer:
         alive_s = radio_s + energy["radio_sleep_s"] + energy["radio_off_s"]
         joule = {key.removesuffix("_j"): value for key, value in energy.items() if key.endswith("_j")}
         status = self._status.get(mote.id)
+        erasures = world.erasures(index)
         said = (NO_LEVEL, NO_NODE) if status is None else (status.level, status.parent)
         level, parent = self._trees.get(mote.id, said)
         return {
@@ -175,6 +176,7 @@ class Observer:
                 "cca_busy": counters["cca_busy"],
             },
             "resets": counters["resets"],
+            "erasures": {"all": sum(erasures), "most": max(erasures)} if erasures else None,
             "dropped": None if status is None else status.dropped,
         }
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from skerry_protocol.attributes import STATICS_MAXIMUM
 from skerry_protocol.mac import channel_mask
 from skerry_protocol.packets import SETTINGS_MAGIC, Settings
 from skerry_testbed import built, environment
@@ -65,6 +66,12 @@ def image_of(network: Network, mote: Mote) -> Path:
     return path
 
 
+def _statics_of(network: Network, mote: Mote) -> list[int]:
+    """Users' attributes as settings have them: the network's in their order."""
+    kept = [mote.attributes[name] + 32768 if name in mote.attributes else 0 for name in network.attributes]
+    return kept + [0] * (STATICS_MAXIMUM - len(kept))
+
+
 def settings_of(network: Network, mote: Mote) -> bytes:
     """What a mote's EEPROM holds before its first start. Emulated oscillators have no noise from which chips draw their names."""
     drawn = np.random.default_rng((network.seed, mote.id))
@@ -75,7 +82,7 @@ def settings_of(network: Network, mote: Mote) -> bytes:
             "root": int(mote.root), "x": round(mote.x * 100), "y": round(mote.y * 100), "boots": 0,
             "session": int(drawn.integers(1, 2**16)), "factory": int(drawn.integers(1, 2**32)),
             "room": mote.room, "floor": mote.floor, "group": mote.group,
-            "channels": channel_mask(network.radio.channels),
+            "channels": channel_mask(network.radio.channels), "statics": _statics_of(network, mote),
         })
     )  # fmt: skip
 

@@ -59,7 +59,7 @@ def test_an_unknown_register_is_reported_once_with_its_address_and_place(run: Ru
     assert said == b"\0\0\0"
     read, written = world.messages()
     assert read.startswith("mote 1 at 0.0")
-    assert "register 0x40030004 is not in the model, read in the block at 0x0020" in read
+    assert "register 0x40030004 is not in the model, read in the block at 0x0021" in read
     assert "register 0x400d2060 is not in the model, written" in written
     assert not world.fault(0)
 
@@ -206,19 +206,66 @@ def test_a_commanded_reset_starts_anew_and_keeps_the_ram(run: Run) -> None:
     assert world.counters(0)["resets"] == 1
 
 
+FLASH = """
+    static void word(uint32_t at, uint32_t value) {
+        FLASH_CTRL_FADDR = at / 4; FLASH_CTRL_FCTL |= FCTL_WRITE; FLASH_CTRL_FWDATA = value; FLASH_CTRL_FCTL &= ~2UL;
+    }
+    __attribute__((unused)) static void erase(uint32_t at) { FLASH_CTRL_FADDR = at / 4; FLASH_CTRL_FCTL |= FCTL_ERASE; }
+"""
+
+
 def test_flash_is_written_word_by_word_erased_by_pages_and_kept_without_power(run: Run) -> None:
-    world, said = run("""
-        static void word(uint32_t at, uint32_t value) {
-            FLASH_CTRL_FADDR = at / 4; FLASH_CTRL_FCTL |= FCTL_WRITE; FLASH_CTRL_FWDATA = value; FLASH_CTRL_FCTL &= ~2UL;
-        }
-        void start(void) {
+    world, said = run(f"""{FLASH}
+        void start(void) {{
             uint32_t at = 0x7E804;
-            if (REGISTER(FLASH_BASE + at) == 0xFFFFFFFF) { word(at, 0xFF00FF00); word(at, 0x0FFFFFF0); word(0x7F000, 0); }
-            else { FLASH_CTRL_FADDR = 0x7F000 / 4; FLASH_CTRL_FCTL |= FCTL_ERASE; }
+            if (REGISTER(FLASH_BASE + at) == 0xFFFFFFFF) {{ word(at, 0x0F00FF00); word(0x7F000, 0); }}
+            else {{ erase(0x7F7FC); }}
             say_number(REGISTER(FLASH_BASE + at)); say_number(REGISTER(FLASH_BASE + 0x7F000));
             for (;;) WFI();
-        }""")
+        }}""")
     assert struct.unpack("<II", said) == (0x0F00FF00, 0)
+    assert sum(world.erasures(0)) == 0
     world.reboot(0)
     world.run(round(0.3e9))
     assert struct.unpack("<II", world.uart_read(0)) == (0x0F00FF00, 0xFFFFFFFF)
+    assert [page for page, erased in enumerate(world.erasures(0)) if erased] == [0x7F000 // 2048]
+
+
+def test_a_word_that_was_not_erased_is_a_fault(run: Run) -> None:
+    """Though it would only clear further bits, which the chip stands eight times."""
+    world, said = run(
+        FLASH
+        + "void start(void) { word(0x7E804, 0xFF00FF00); say('1'); word(0x7E804, 0xFF000000); say('2'); for (;;) WFI(); }"
+    )
+    assert said == b"1"
+    assert world.fault(0).startswith("flash: 0x0027e804 is written, and holds 0xff00ff00: it was not erased")
+
+
+def test_power_goes_while_flash_is_written_and_while_it_is_erased(run: Run) -> None:
+    """The words before are whole, the one under way has some of its zeros, the one behind it none; of a page, some is erased."""
+    world, said = run(
+        FLASH
+        + """
+        void start(void) {
+            for (uint32_t at = 0x7E800; at < 0x7E80C; at += 4) say_number(REGISTER(FLASH_BASE + at));
+            for (volatile uint32_t i = 0; i < 600000; i++) {}
+            if (REGISTER(FLASH_BASE + 0x7E800) == 0) erase(0x7E800);
+            else { word(0x7E800, 0); word(0x7E804, 0); word(0x7E808, 0); }
+            say('e');
+            for (;;) WFI();
+        }""",
+        0.005,
+    )
+    assert struct.unpack("<III", said) == (2**32 - 1,) * 3
+    world.cut_power(0, 1, 5)
+    world.run(round(0.2e9))
+    first, torn, last = struct.unpack("<III", world.uart_read(0))
+    assert (first, last) == (0, 2**32 - 1)
+    assert torn not in (0, 2**32 - 1)
+    world.cut_power(0, 0, 6)
+    world.run(round(0.4e9))
+    half = struct.unpack("<III", world.uart_read(0))
+    assert half[0] not in (0, 2**32 - 1)
+    assert half[2] == 2**32 - 1
+    assert world.counters(0)["resets"] == 2
+    assert sum(world.erasures(0)) == 1

@@ -19,7 +19,12 @@ SAMPLED = [attribute for attribute in attributes.ATTRIBUTES if attribute.sample_
 #: In queries of so many columns as a mote's row has room for.
 OF_MOTES = [
     entry.name
-    for entry in (*attributes.ATTRIBUTES, *attributes.PLACE_ATTRIBUTES, *attributes.HEALTH_ATTRIBUTES)
+    for entry in (
+        *attributes.ATTRIBUTES,
+        *attributes.PLACE_ATTRIBUTES,
+        *attributes.MADE_ATTRIBUTES,
+        *attributes.HEALTH_ATTRIBUTES,
+    )
     if entry.name not in ("nodeid", "parent", "link")
 ]
 COLUMNS = 8

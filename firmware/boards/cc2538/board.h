@@ -16,6 +16,10 @@ typedef uint32_t board_interrupts;
 #define BOARD_STANDBY_UW 5
 #define IN_FLASH
 #define BOARD_SRTS 4
+#define BOARD_WAYS 32
+#define BOARD_TRAILS 32
+#define BOARD_CARRIED 1024
+#define BOARD_TUPLES
 
 /* This board's own: the 32 MHz crystal, which radio and UART need, is running and drives the CPU.
  * At most 0.5 ms. */

@@ -6,3 +6,4 @@ CLANG   := --target=arm-none-eabi -isystem /usr/include/newlib
 FLAGS   := $(TARGET) -D_POSIX_C_SOURCE=200809L
 LINK    := $(TARGET) --specs=nano.specs -nostartfiles -Tboards/cc2538/cc2538.ld
 DRIVERS := drivers/cc2538 drivers/analogue_board
+STORAGE := storage

@@ -36,5 +36,8 @@ static inline void board_interrupts_restore(board_interrupts state)
 #define IN_FLASH
 #endif
 #define BOARD_SRTS 1
+#define BOARD_WAYS 6
+#define BOARD_TRAILS 4
+#define BOARD_CARRIED 96
 
 #endif

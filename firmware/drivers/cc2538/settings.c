@@ -1,5 +1,5 @@
 /* Settings in two pages of flash, a record after the other; when a page is full the other is erased
- * and begun. A page stands 20,000 erasures of 64 records each (data sheet SWRS096D). A record whose
+ * and begun. A page stands 20,000 erasures of 39 records each (data sheet SWRS096D). A record whose
  * writing was cut short lacks its first word, which is written last, and is passed over. */
 #include "drivers/settings.h"
 

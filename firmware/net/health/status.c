@@ -7,6 +7,7 @@
 #include "drivers/sensor.h"
 #include "drivers/settings.h"
 #include "kernel/assert.h"
+#include "kernel/calls.h"
 #include "kernel/clock.h"
 #include "net/app.h"
 #include "net/mac/mac.h"
@@ -18,8 +19,12 @@
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
+#include "storage/tuples.h"
 
 #define TEXT_MAXIMUM 60
+/* What a report may say of the mote's place, and of its users' attributes. */
+#define STATIC_END (WIRE_STATIC_FIRST + WIRE_STATICS_MAXIMUM)
+#define CONSTANTS (WIRE_ATTRIBUTE_GROUP + 1 - WIRE_ATTRIBUTE_ROOM + WIRE_STATICS_MAXIMUM)
 /* mV: the event battery_low is raised below, and again after the battery was above. */
 #define BATTERY_LOW 2200
 #define BATTERY_RECOVERED 2300
@@ -55,6 +60,51 @@ static uint8_t link_quality(void)
 
 static uint16_t capped(uint32_t value) { return value > UINT16_MAX ? UINT16_MAX : (uint16_t)value; }
 
+/* What commands have set; 0: nothing. */
+static uint16_t constant(uint8_t attribute)
+{
+    const struct wire_settings *own = settings();
+    switch (attribute) {
+    case WIRE_ATTRIBUTE_ROOM: return own->room;
+    case WIRE_ATTRIBUTE_FLOOR: return (uint16_t)own->floor;
+    case WIRE_ATTRIBUTE_GROUP: return own->group;
+    default: return own->statics[attribute - WIRE_STATIC_FIRST];
+    }
+}
+
+/* Bytes of the constants of the mote's place and of its users. */
+static NOT_INLINED uint8_t constants(struct wire_static_value *told)
+{
+    uint8_t count = 0;
+    for (uint8_t attribute = WIRE_ATTRIBUTE_ROOM; attribute < STATIC_END; attribute++) {
+        if (attribute == WIRE_ATTRIBUTE_GROUP + 1)
+            attribute = WIRE_STATIC_FIRST;
+        uint16_t value = constant(attribute);
+        if (value == 0)
+            continue;
+        told[count].attribute = attribute;
+        told[count++].value = attribute < WIRE_STATIC_FIRST ? value : value ^ 0x8000U;
+    }
+    return (uint8_t)(count * sizeof *told);
+}
+
+/* Boards without flash for rows have no pages. */
+static NOT_INLINED void flash_report(void)
+{
+    struct tuples_statistics kept;
+    tuples_statistics(&kept);
+    if (kept.pages == 0)
+        return;
+    struct wire_flash flash = {.node = settings()->nodeid,
+                               .pages = kept.pages,
+                               .capacity = kept.capacity,
+                               .used = kept.used,
+                               .evicted = kept.evicted,
+                               .erased_most = kept.erased_most,
+                               .erased_sum = kept.erased_sum};
+    queue_push(WIRE_PACKET_FLASH, &flash, sizeof flash);
+}
+
 void status_report(void)
 {
     const struct wire_settings *own = settings();
@@ -64,35 +114,37 @@ void status_report(void)
     if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage))
         battery.supply = (uint16_t)voltage;
     watch_supply();
-    struct wire_status status = {
-        .node = own->nodeid,
-        .boots = own->boots,
-        .reset_cause = board_reset_cause(),
-        .invariant = invariant_last(),
-        .board = BOARD_ID,
-        .attributes = OWN_ATTRIBUTES | sensor_available(),
-        .parent = tree_own_parent(),
-        .level = tree_own_level(),
-        .link = link_quality(),
-        .neighbours = neighbour_count(),
-        .query_version = dissemination_version(),
-        .x = own->x,
-        .y = own->y,
-        .voltage = battery.supply,
-        .free_ram = board_free_ram(),
-        .queue_length = queue_length(),
-        .seconds = time_at(clock_now()).seconds,
-        .radio_on = radio_on_time(),
-        .uptime = clock_uptime(),
-        .rows = app_rows(),
-        .dropped = queue_dropped(),
-        .sent = mac_counters.sent,
-        .repeated = mac_counters.repeated,
-        .malformed = capped((uint32_t)mac_counters.malformed + radio_malformed() + app_refused()),
-        .loops = mac_counters.loops,
-        .factory = own->factory,
-    };
-    queue_push(WIRE_PACKET_STATUS, &status, sizeof status);
+    uint8_t bytes[sizeof(struct wire_status) + CONSTANTS * sizeof(struct wire_static_value)];
+    struct wire_status *status = (struct wire_status *)bytes;
+    status->node = own->nodeid;
+    status->boots = own->boots;
+    status->reset_cause = board_reset_cause();
+    status->invariant = invariant_last();
+    status->board = BOARD_ID;
+    status->attributes = OWN_ATTRIBUTES | sensor_available();
+    status->parent = tree_own_parent();
+    status->level = tree_own_level();
+    status->link = link_quality();
+    status->neighbours = neighbour_count();
+    status->query_version = dissemination_version();
+    status->x = own->x;
+    status->y = own->y;
+    status->voltage = battery.supply;
+    status->free_ram = board_free_ram();
+    status->queue_length = queue_length();
+    status->seconds = time_at(clock_now()).seconds;
+    status->radio_on = radio_on_time();
+    status->uptime = clock_uptime();
+    status->rows = app_rows();
+    status->dropped = queue_dropped();
+    status->sent = mac_counters.sent;
+    status->repeated = mac_counters.repeated;
+    status->malformed =
+        capped((uint32_t)mac_counters.malformed + radio_malformed() + app_refused());
+    status->loops = mac_counters.loops;
+    status->factory = own->factory;
+    queue_push(WIRE_PACKET_STATUS, status, (uint8_t)(sizeof *status + constants(status->statics)));
+    flash_report();
 }
 
 /* Powers of two. */

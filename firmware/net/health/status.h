@@ -1,11 +1,11 @@
-/* What a mote says of itself: STATUS and LOG records. */
+/* What a mote says of itself: STATUS, FLASH and LOG records. */
 #ifndef SKERRY_NET_STATUS_H
 #define SKERRY_NET_STATUS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Queues a STATUS record. */
+/* Queues a STATUS record, and a FLASH one where the board keeps rows in flash. */
 void status_report(void);
 /* Each mote reports in a round of its own: one of so many, and in a slow network. Powers of two. */
 enum { STATUS_EVERY = 32, STATUS_SELDOM = 512 };

@@ -98,9 +98,10 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     mac.tries_left = tries;
     mac.handler = done;
     mac.busy_count = 0;
+    uint8_t type =
+        ((const struct wire_header *)(frame->bytes + sizeof(struct wire_mac_header)))->type;
     mac.exponent =
-        ((const struct wire_header *)(frame->bytes + sizeof(struct wire_mac_header)))->type ==
-                WIRE_PACKET_BUNDLE
+        type == WIRE_PACKET_BUNDLE || type == WIRE_PACKET_CARRIED
             ? (uint8_t)(EXPONENT_CELL + (mac.own_cell ? 0 : mac.contention / CONTENTION_EXPONENT))
             : EXPONENT_MINIMUM;
     mac.own_cell = false;

@@ -96,6 +96,7 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
     }
     *slot = fresh;
     app_srt_forget((uint8_t)(slot - known.entries));
+    neighbour_replaced((uint8_t)(slot - known.entries));
     return slot;
 }
 

@@ -79,6 +79,8 @@ bool neighbours_children_silent(void);
 void neighbours_age(void);
 void neighbours_clear(void);
 
+/* Implemented by positions: another mote has a place in the table. */
+void neighbour_replaced(uint8_t place);
 /* Implemented by tree.c, which decides by the tree: whether a mote is the parent, and what a place
  * in the table is worth that a neighbour has or wants: the least worthy gives way. */
 bool neighbour_is_parent(uint16_t node);

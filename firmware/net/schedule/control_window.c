@@ -23,6 +23,7 @@
 #include "net/schedule/window.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/transport_ops.h"
+#include "net/transport/way_table.h"
 
 /* Where the next window is seldom, a mote listens for so many ms more for each hop from HOPS_NEAR
  * on, up to HOPS_FAR: a flood whose first frames collided comes there when it would be quiet
@@ -65,6 +66,8 @@ static struct {
 
 static void send_next(void);
 
+static bool something_waits(void) { return dissemination_waiting() || ways_waiting(); }
+
 void control_window_close(void)
 {
     if (!window_is_open(WINDOW_CONTROL))
@@ -97,7 +100,7 @@ static void quiet(void)
     /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
     if (!clock_reached(earliest, heard))
         earliest = heard;
-    if (dissemination_waiting() || control.beacon_due || mac_busy() || sequence_request_pending())
+    if (something_waits() || control.beacon_due || mac_busy() || sequence_request_pending())
         window_look_after(CLOCK_MS(10), quiet);
     else if (!clock_reached(clock_now(), earliest))
         window_look(earliest, quiet);
@@ -147,7 +150,9 @@ static void send_next(void)
      * there must be. */
     bool beacon_overdue =
         control.beacon_due && clock_now() - control.began >= CLOCK_MS(CONTROL_SHORTEST_MS);
-    if (tree_joined() && !beacon_overdue && dissemination_waiting() && dissemination_send())
+    if (tree_joined() && !beacon_overdue &&
+        ((dissemination_waiting() && dissemination_send()) ||
+         (ways_waiting() && ways_control_send())))
         return;
     if (control.beacon_due && (tree_joined() || tree_leave_notice_due())) {
         control.beacon_due = false;
@@ -160,13 +165,13 @@ static void send_next(void)
 
 void control_window_next(void)
 {
-    if (window_is_open(WINDOW_CONTROL) && (control.beacon_due || dissemination_waiting()))
+    if (window_is_open(WINDOW_CONTROL) && (control.beacon_due || something_waits()))
         send_after_pause();
 }
 
 void control_window_send_soon(void)
 {
-    if (window_is_open(WINDOW_CONTROL) && dissemination_waiting())
+    if (window_is_open(WINDOW_CONTROL) && something_waits())
         timer_after(&control.send, 1 + random_below(CLOCK_MS(6)), send_next);
 }
 
@@ -179,7 +184,8 @@ void control_window_open(void)
     radio_accept_unicast(true);
     radio_channel(channel_control(slotframe_round()));
     radio_on();
-    bool flood = dissemination_waiting(),
+    ways_window(slotframe_control_is_common());
+    bool flood = something_waits(),
          waits = !flood && !tree_has_children() && neighbour_count() >= NEIGHBOURS_DENSE;
     uint16_t from = waits ? LEADERS : 0, to = flood ? CLOCK_MS(4) : BEACONS;
     if (control.beacon_due || flood)

@@ -15,6 +15,7 @@
 #include "net/schedule/search.h"
 #include "net/schedule/slotframe.h"
 #include "net/schedule/tx_window.h"
+#include "net/schedule/way_cells.h"
 #include "net/schedule/window.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/snoop.h"
@@ -63,6 +64,8 @@ static void control_step(void)
     slotframe_count();
     if (slotframe_has_control())
         control_window_open();
+    else
+        way_cells_begin();
     next_step(slot_table_start((uint8_t)(tree_own_level() + 1)), GUARD_TIME, listen_step);
 }
 
@@ -135,6 +138,7 @@ static void over_step(void)
 void schedule_restart(void)
 {
     timer_stop(&schedule.step);
+    way_cells_stop();
     if (!time_known() || !tree_joined()) {
         bool awake = window_is_open(WINDOW_CONTROL); /* neighbours are */
         control_window_close();

@@ -7,6 +7,7 @@
 #include "net/schedule/session.h"
 #include "net/transport/queue.h"
 #include "net/transport/transport_ops.h"
+#include "storage/tidy.h"
 #include "wire.h"
 
 /* Bytes of the queue that the records of a frame take: each has two more there than in the frame,
@@ -73,6 +74,11 @@ void window_measure_own(void)
 }
 
 void window_note_room(void) { windows.room_before = queue_room(); }
+
+bool tidy_allowed(bool urgent)
+{
+    return !windows.open && !mac_busy() && (urgent || !radio_is_on());
+}
 
 void queue_grew(void)
 {

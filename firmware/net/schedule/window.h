@@ -12,6 +12,7 @@ enum window {
     WINDOW_CONTROL = 1 << 0, /* beacons and floods, of all with all */
     WINDOW_RX = 1 << 1,      /* the cell of a child, or of a sibling, that may send */
     WINDOW_TX = 1 << 2,      /* this mote's own cell, until all is sent or the slot is over */
+    WINDOW_WAY = 1 << 3,     /* a cell of a way from mote to mote */
 };
 void window_open(enum window window);
 void window_close(enum window window);

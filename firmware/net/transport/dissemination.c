@@ -129,6 +129,7 @@ void dissemination_window(bool all_awake)
     if (flooding.behind)
         flooding.behind--;
     app_window();
+    app_tuples_due();
     dissemination_want();
     unicast.join.due = unicast.join.parent != WIRE_NO_NODE;
     release(&flooding.stops.repeats, LAST);
@@ -140,9 +141,12 @@ void dissemination_window(bool all_awake)
 
 uint16_t dissemination_version(void) { return flooding.version; }
 
+/* Serial number arithmetic. */
+static bool after(uint16_t a, uint16_t b) { return (int16_t)(uint16_t)(a - b) > 0; }
+
 static bool newer(uint16_t theirs)
 {
-    return !flooding.version_known || (int16_t)(theirs - flooding.version) > 0;
+    return !flooding.version_known || after(theirs, flooding.version);
 }
 
 bool dissemination_behind(void)
@@ -175,16 +179,39 @@ static bool heard_of(uint16_t change)
     return false;
 }
 
-/* A set may take over a version only when it lacks nothing before it; those behind it may have been
- * heard already. */
-static void follow(uint16_t theirs)
+/* Whether a query was installed, or stopped, by a change behind this version: a set of that version
+ * says nothing of it. */
+static bool installed_since(uint8_t query, uint16_t with)
 {
-    if (!tree_is_root() && !(flooding.version_known && theirs == (uint16_t)(flooding.version + 1)))
-        return;
+    const struct install *install = query ? install_of(query) : NULL;
+    return install && !install->repairs && after(install->version, with);
+}
+
+static bool stopped_since(uint8_t query, uint16_t with)
+{
+    for (uint8_t i = 0; i < flooding.stops.count; i++) {
+        const struct wire_stopped *stop = &flooding.stops.last[i];
+        if ((stop->query == query || stop->query == 0) && after(stop->query_version, with))
+            return true;
+    }
+    return false;
+}
+
+/* Changes behind a version may have been heard already. */
+static void take_over(uint16_t theirs)
+{
     flooding.version = theirs;
     flooding.version_known = true;
     while (heard_of((uint16_t)(flooding.version + 1)))
         flooding.version++;
+}
+
+/* A set may take over a version only when it lacks nothing before it. */
+static void follow(uint16_t theirs)
+{
+    if (!tree_is_root() && !(flooding.version_known && theirs == (uint16_t)(flooding.version + 1)))
+        return;
+    take_over(theirs);
 }
 
 static void flood(uint8_t query, uint16_t with, bool repairs)
@@ -205,6 +232,8 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 {
     if (!newer(install->query_version) && install->query_version != flooding.version)
         return;
+    if (stopped_since(install->query, install->query_version))
+        return; /* a neighbour that has not heard of the stop */
     enum app_outcome outcome = app_install(install, length);
     /* Of a set that repairs, other queries may be missing still: its summary tells. */
     bool repairs = install->offset & WIRE_FRAGMENT_REPAIRS;
@@ -223,10 +252,14 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
         flood(install->query, install->query_version, repairs);
 }
 
+/* 0: all. What is dropped counts no more as a change that was heard of. */
 static void drop(uint8_t query)
 {
     dissemination_drops(query);
     app_stop(query);
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (query == 0 || flooding.installs[i].query == query)
+            flooding.installs[i].query = flooding.installs[i].repeats = 0;
 }
 
 static bool is_known_stop(const struct wire_stopped *stop)
@@ -248,10 +281,8 @@ static void take_stop(const struct wire_stopped *stop)
     }
     if (app_spreads(stop->query))
         flooding.stops.repeats = NEW;
-    drop(stop->query);
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (stop->query == 0 || flooding.installs[i].query == stop->query)
-            flooding.installs[i].query = flooding.installs[i].repeats = 0;
+    if (!installed_since(stop->query, stop->query_version))
+        drop(stop->query);
     follow(stop->query_version);
     if (flooding.stops.count < WIRE_STOPS_MAXIMUM)
         flooding.stops.count++;
@@ -366,13 +397,13 @@ static bool holds(const struct names *names, uint8_t query)
     return among(names->held, names->held_count, query);
 }
 
-/* Drops what it does not name, and learns of what has a route; with all it names, takes its version
- * over. */
+/* Drops what it does not name and was not installed behind it, and learns of what has a route; with
+ * all it names, takes its version over. */
 static void catch_up(uint16_t theirs, const struct names *names)
 {
     uint8_t ids[WIRE_QUERIES_MAXIMUM], known = app_known(ids);
     for (uint8_t i = 0; i < known; i++)
-        if (!holds(names, ids[i]) && !routed(names, ids[i]))
+        if (!holds(names, ids[i]) && !routed(names, ids[i]) && !installed_since(ids[i], theirs))
             drop(ids[i]);
     for (uint8_t i = 0; i < names->routed_count; i++)
         app_learn(theirs, &names->routed[i]);
@@ -380,11 +411,11 @@ static void catch_up(uint16_t theirs, const struct names *names)
     for (uint8_t i = 0; i < names->held_count + names->routed_count; i++) {
         uint8_t query =
             i < names->held_count ? names->held[i] : names->routed[i - names->held_count].query;
-        if (!among(ids, known, query) && !app_refused_lately(query))
+        if (!among(ids, known, query) && !app_refused_lately(query) &&
+            !stopped_since(query, theirs))
             return;
     }
-    flooding.version = theirs;
-    flooding.version_known = true;
+    take_over(theirs);
 }
 
 /* Queries that are held here and that the neighbour lacks: it wants them, or knows nothing of them.

@@ -3,7 +3,10 @@
 #ifndef SKERRY_NET_OUTBOX_H
 #define SKERRY_NET_OUTBOX_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "wire.h"
 
 struct queue_record {
     uint8_t length; /* of body */
@@ -20,6 +23,12 @@ struct queue_record {
     uint8_t body[];
 } __attribute__((packed));
 #define QUEUE_SENT 0
+
+/* What a mote says of its own health, which rows do not wait for. */
+static inline bool queue_is_report(uint8_t type)
+{
+    return type == WIRE_PACKET_STATUS || type == WIRE_PACKET_FLASH;
+}
 
 /* First record (of NULL) or the one after; NULL at the end. Pushing and removing void all pointers
  * behind. */

@@ -24,6 +24,12 @@ bool uplink_expects_more(void);
 void dissemination_sent(void);
 /* This mote is about to drop a query, or, of 0, all; others may not have heard of its end. */
 void dissemination_drops(uint8_t query);
+/* ---- records from mote to mote ---- */
+/* One has come to this mote, which is at the end of its way; or one was not carried on by it.
+ * `hops`: that it took; the record is valid during the call only. */
+void net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t length);
+void net_not_carried(uint16_t origin, uint8_t outcome, const uint8_t *record, uint8_t length);
+
 /* A command has come that is new here; `arguments`: bytes behind its fixed part. */
 void net_execute(const struct wire_command *command, uint8_t arguments);
 

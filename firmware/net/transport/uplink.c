@@ -90,7 +90,7 @@ static void build(void)
         struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
         *entry = (struct wire_record){.type = record->type, .body_length = length};
         memcpy(entry + 1, record->body, length);
-        uplink.reports = uplink.reports && record->type == WIRE_PACKET_STATUS;
+        uplink.reports = uplink.reports && queue_is_report(record->type);
         uplink.partials |= record->type == WIRE_PACKET_PARTIAL;
         used = (uint8_t)(used + sizeof *entry + length);
         discipline_on_transmit(record);
@@ -113,7 +113,7 @@ static void rows_first(void)
     uint8_t length = (uint8_t)(frame->length - sizeof(struct wire_mac_header) -
                                sizeof(struct wire_header)),
             at = sizeof(struct wire_bundle);
-    if (!uplink.outstanding || !uplink.reports || !next || next->type == WIRE_PACKET_STATUS ||
+    if (!uplink.outstanding || !uplink.reports || !next || queue_is_report(next->type) ||
         frame->length > queue_room())
         return;
     for (const struct wire_record *record; (record = uplink_record(body, length, &at));)
@@ -222,7 +222,7 @@ const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uin
 {
     const struct wire_record *record = (const struct wire_record *)(body + *at);
     if (*at + sizeof *record > length || *at + sizeof *record + record->body_length > length ||
-        record->type < WIRE_PACKET_RESULT || record->type > WIRE_PACKET_NAMESAKE)
+        record->type < WIRE_PACKET_RESULT || record->type > WIRE_PACKET_STORED)
         return NULL;
     *at = (uint8_t)(*at + sizeof *record + record->body_length);
     return record;
@@ -242,12 +242,15 @@ void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length)
                 needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
             else {
                 if (record->type == WIRE_PACKET_STATUS &&
-                    record->body_length == sizeof(struct wire_status) && tree_is_root())
+                    record->body_length >= sizeof(struct wire_status) && tree_is_root())
                     slot_table_mote(((const struct wire_status *)(record + 1))->level);
                 const struct wire_partial *partial = (const struct wire_partial *)(record + 1);
                 uint8_t kept = record->type == WIRE_PACKET_PARTIAL
                                    ? app_child_state(source, partial, record->body_length)
                                    : record->body_length;
+                if (record->type == WIRE_PACKET_RESULT &&
+                    !app_child_row((const struct wire_result *)partial, record->body_length))
+                    continue;
                 if (kept)
                     queue_push(record->type, partial, kept);
             }

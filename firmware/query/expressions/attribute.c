@@ -30,6 +30,13 @@ static bool level(int32_t *value)
     return true;
 }
 
+/* What a user has set; false: nothing. */
+static bool of_user(uint16_t kept, int32_t *value)
+{
+    *value = (int32_t)kept - 32768;
+    return kept != 0;
+}
+
 /* Of the event that runs the query; NULL: none has come. */
 static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t *value)
 {
@@ -59,6 +66,18 @@ bool attribute_read(uint8_t attribute, int32_t *value, const struct eval_context
     case WIRE_ATTRIBUTE_ROOM: *value = settings()->room; return true;
     case WIRE_ATTRIBUTE_FLOOR: *value = settings()->floor; return true;
     case WIRE_ATTRIBUTE_GROUP: *value = settings()->group; return true;
+    case WIRE_ATTRIBUTE_BOARD: *value = BOARD_ID; return true;
+    case WIRE_ATTRIBUTE_STATIC_0:
+    case WIRE_ATTRIBUTE_STATIC_1:
+    case WIRE_ATTRIBUTE_STATIC_2:
+    case WIRE_ATTRIBUTE_STATIC_3:
+    case WIRE_ATTRIBUTE_STATIC_4:
+    case WIRE_ATTRIBUTE_STATIC_5:
+    case WIRE_ATTRIBUTE_STATIC_6:
+    case WIRE_ATTRIBUTE_STATIC_7:
+    case WIRE_ATTRIBUTE_STATIC_8:
+    case WIRE_ATTRIBUTE_STATIC_9:
+        return of_user(settings()->statics[attribute - WIRE_STATIC_FIRST], value);
     case WIRE_ATTRIBUTE_FREE_RAM: *value = board_free_ram(); return true;
     case WIRE_ATTRIBUTE_QUEUE_LENGTH: *value = queue_length(); return true;
     case WIRE_ATTRIBUTE_LINK:

@@ -44,6 +44,8 @@ static uint8_t values_taken(uint8_t op)
     case WIRE_OP_ATTR:
     case WIRE_OP_STORED: return 0;
     case WIRE_OP_NEG:
+    case WIRE_OP_ABS:
+    case WIRE_OP_HASH:
     case WIRE_OP_UPSCALE:
     case WIRE_OP_DOWNSCALE:
     case WIRE_OP_NOT:
@@ -129,6 +131,14 @@ static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
     return wide_signed(root + (sum > (uint64_t)root * (root + 1)), false, value);
 }
 
+/* The last step of MurmurHash3; bytecode.py has its definition. */
+static int32_t hashed(uint32_t x)
+{
+    x = (x ^ x >> 16) * UINT32_C(0x85EBCA6B);
+    x = (x ^ x >> 13) * UINT32_C(0xC2B2AE35);
+    return (int32_t)((x ^ x >> 16) & INT32_MAX);
+}
+
 static bool compare(uint8_t op, int32_t a, int32_t b)
 {
     switch (op) {
@@ -171,6 +181,8 @@ static bool unary(uint8_t op, int32_t a, uint8_t operand, int32_t *value)
 {
     switch (op) {
     case WIRE_OP_NEG: return wide_difference(0, a, value);
+    case WIRE_OP_ABS: return wide_signed(wide_magnitude(a), false, value);
+    case WIRE_OP_HASH: *value = hashed((uint32_t)a); return true;
     case WIRE_OP_UPSCALE: return scale(a, wide_power_of_ten(operand), 1, value);
     case WIRE_OP_DOWNSCALE: return scale(a, 1, wide_power_of_ten(operand), value);
     default: /* NOT */ *value = a == 0; return true;

@@ -2,6 +2,7 @@
 
 #include "query/events/events.h"
 #include "query/operators/aggregate.h"
+#include "query/operators/meet.h"
 #include "query/operators/row.h"
 
 static struct {
@@ -49,6 +50,7 @@ static void produce(const struct eval_context *context, bool passes, bool counts
 void output_epoch(struct query_entry *entry, bool passes)
 {
     struct eval_context context = row_context(entry);
+    meet_epoch(entry);
     if (!passes || !(entry->state & ENTRY_EACH)) {
         produce(&context, passes, true);
         return;

@@ -8,6 +8,8 @@
 #include "query/events/events.h"
 #include "query/expressions/attribute.h"
 #include "query/expressions/vm.h"
+#include "query/operators/indexed.h"
+#include "query/operators/meet.h"
 #include "query/operators/pulse.h"
 #include "query/operators/storage.h"
 #include "query/operators/temporal.h"
@@ -146,14 +148,14 @@ enum row_outcome row_produce(const struct eval_context *context, bool passes)
         memcpy(&row.values[column.offset], &value, column.size);
     }
     uint8_t used = column.offset;
-    if (keep_row(entry, &row, used))
+    if (indexed_row(entry, &row.result, used) || keep_row(entry, &row, used))
         return ROW_MADE;
     if (entry_fast(entry) && row.result.nulls == 0) {
         /* A series begins as a result does, without `nulls`. */
         uint8_t *series = (uint8_t *)&row + sizeof row.result.nulls;
         memmove(series, &row, sizeof(struct wire_series));
         queue_push(WIRE_PACKET_SERIES, series, (uint8_t)(sizeof(struct wire_series) + used));
-    } else
+    } else if (meet_passes(&row.result, (uint8_t)(sizeof row.result + used), true))
         discipline_row(&row.result, (uint8_t)(sizeof row.result + used));
     return ROW_MADE;
 }

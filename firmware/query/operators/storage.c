@@ -25,7 +25,9 @@ static uint16_t capacity(const struct wire_store *store)
     return (uint16_t)(store->rows + (store->flags & WIRE_STORE_CIRCULAR ? 1 : 0));
 }
 
-_Static_assert(sizeof(struct stored_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits its position");
+_Static_assert(FLASH_HEADER + HEADER >= ROWSTORE_ROW_MINIMUM &&
+                   sizeof(struct stored_row) <= ROWSTORE_ROW_MAXIMUM,
+               "a row fits its position");
 
 const struct wire_store *storage_point(const struct query_entry *entry)
 {

@@ -13,9 +13,10 @@
 
 /* What lies in the same memory of a query's state: a program has one of them at most. */
 enum program_keeps {
-    PROGRAM_KEEPS_ROWS = 1 << 0, /* its rows stay on the mote */
-    PROGRAM_KEEPS_JOIN = 1 << 1, /* it joins rows of storage points */
-    PROGRAM_KEEPS_TREE = 1 << 2, /* it is a semantic routing tree */
+    PROGRAM_KEEPS_ROWS = 1 << 0,  /* its rows stay on the mote */
+    PROGRAM_KEEPS_JOIN = 1 << 1,  /* it joins rows of storage points */
+    PROGRAM_KEEPS_TREE = 1 << 2,  /* it is a semantic routing tree */
+    PROGRAM_KEEPS_PAIRS = 1 << 3, /* it joins motes' rows with each other */
 };
 
 /* What the checks of a program's parts find out together. */
@@ -34,7 +35,9 @@ struct query_entry;
 #define CLAUSES(CLAUSE)                                                                            \
     CLAUSE(store)                                                                                  \
     CLAUSE(from)                                                                                   \
+    CLAUSE(pairs)                                                                                  \
     CLAUSE(into)                                                                                   \
+    CLAUSE(index)                                                                                  \
     CLAUSE(srt)                                                                                    \
     CLAUSE(route)                                                                                  \
     CLAUSE(on_event)                                                                               \

@@ -172,7 +172,7 @@ struct queue_record *discipline_next(bool partials)
         if (record->in_flight || (!partials && record->type == WIRE_PACKET_PARTIAL) ||
             (record->own && !policy_may_go(query_of(record))))
             continue;
-        if (record->type != WIRE_PACKET_STATUS || reports.rows_before == ROWS_BEFORE_REPORT)
+        if (!queue_is_report(record->type) || reports.rows_before == ROWS_BEFORE_REPORT)
             break;
         if (!report)
             report = record;
@@ -205,7 +205,7 @@ uint8_t discipline_length(const struct queue_record *record)
 
 void discipline_on_transmit(struct queue_record *record)
 {
-    if (record->type == WIRE_PACKET_STATUS)
+    if (queue_is_report(record->type))
         reports.rows_before = 0;
     else if (reports.report_waits)
         reports.rows_before++;

@@ -117,6 +117,9 @@ LAYOUT(aggregate_state, NULL, NULL, NULL);
 static const struct member partial_members[] = {MEMBER(partial, query), MEMBER(partial, epoch),
                                                 MEMBER(partial, motes), MEMBER(partial, overflow)};
 LAYOUT(partial, NULL, "states", &aggregate_state);
+static const struct member static_value_members[] = {MEMBER(static_value, attribute),
+                                                     MEMBER(static_value, value)};
+LAYOUT(static_value, NULL, NULL, NULL);
 static const struct member status_members[] = {MEMBER(status, node),
                                                MEMBER(status, boots),
                                                MEMBER(status, reset_cause),
@@ -143,7 +146,7 @@ static const struct member status_members[] = {MEMBER(status, node),
                                                MEMBER(status, malformed),
                                                MEMBER(status, loops),
                                                MEMBER(status, factory)};
-LAYOUT(status, NULL, NULL, NULL);
+LAYOUT(status, NULL, "statics", &static_value);
 static const struct member command_ack_members[] = {
     MEMBER(command_ack, node), MEMBER(command_ack, token), MEMBER(command_ack, status)};
 LAYOUT(command_ack, NULL, NULL, NULL);
@@ -168,12 +171,47 @@ LAYOUT(session, NULL, NULL, NULL);
 static const struct member namesake_members[] = {MEMBER(namesake, node), MEMBER(namesake, factory),
                                                  MEMBER(namesake, other)};
 LAYOUT(namesake, NULL, NULL, NULL);
+static const struct member way_open_members[] = {
+    MEMBER(way_open, source),      MEMBER(way_open, number), MEMBER(way_open, flags),
+    MEMBER(way_open, destination), MEMBER(way_open, hop),    MEMBER(way_open, every)};
+LAYOUT(way_open, NULL, "more", NULL);
+static const struct member way_state_members[] = {
+    MEMBER(way_state, source), MEMBER(way_state, number), MEMBER(way_state, state)};
+LAYOUT(way_state, NULL, NULL, NULL);
+static const struct member trail_members[] = {MEMBER(trail, destination), MEMBER(trail, hop)};
+LAYOUT(trail, NULL, NULL, NULL);
+static const struct member carried_members[] = {
+    MEMBER(carried, source), MEMBER(carried, number), MEMBER(carried, sequence),
+    MEMBER(carried, origin), MEMBER(carried, hops),   MEMBER(carried, deadline)};
+LAYOUT(carried, NULL, "record", NULL);
+static const struct member position_members[] = {MEMBER(position, x), MEMBER(position, y)};
+LAYOUT(position, NULL, "asked", NULL);
+static const struct member arrival_members[] = {MEMBER(arrival, node),    MEMBER(arrival, source),
+                                                MEMBER(arrival, outcome), MEMBER(arrival, hops),
+                                                MEMBER(arrival, seconds), MEMBER(arrival, ticks)};
+LAYOUT(arrival, NULL, "ping", NULL);
+static const struct member joined_members[] = {MEMBER(joined, query),   MEMBER(joined, s),
+                                               MEMBER(joined, s_epoch), MEMBER(joined, s_nulls),
+                                               MEMBER(joined, t),       MEMBER(joined, t_epoch),
+                                               MEMBER(joined, t_nulls)};
+LAYOUT(joined, NULL, "values", NULL);
+static const struct member flash_members[] = {MEMBER(flash, node),      MEMBER(flash, pages),
+                                              MEMBER(flash, capacity),  MEMBER(flash, used),
+                                              MEMBER(flash, evicted),   MEMBER(flash, erased_most),
+                                              MEMBER(flash, erased_sum)};
+LAYOUT(flash, NULL, NULL, NULL);
+static const struct member stored_members[] = {MEMBER(stored, node), MEMBER(stored, token),
+                                               MEMBER(stored, part), MEMBER(stored, last)};
+LAYOUT(stored, NULL, "tuples", NULL);
 static const struct member settings_members[] = {
-    MEMBER(settings, magic),   MEMBER(settings, nodeid),  MEMBER(settings, pan),
-    MEMBER(settings, channel), MEMBER(settings, root),    MEMBER(settings, x),
-    MEMBER(settings, y),       MEMBER(settings, boots),   MEMBER(settings, session),
-    MEMBER(settings, factory), MEMBER(settings, room),    MEMBER(settings, floor),
-    MEMBER(settings, group),   MEMBER(settings, channels)};
+    MEMBER(settings, magic),      MEMBER(settings, nodeid),     MEMBER(settings, pan),
+    MEMBER(settings, channel),    MEMBER(settings, root),       MEMBER(settings, x),
+    MEMBER(settings, y),          MEMBER(settings, boots),      MEMBER(settings, session),
+    MEMBER(settings, factory),    MEMBER(settings, room),       MEMBER(settings, floor),
+    MEMBER(settings, group),      MEMBER(settings, channels),   MEMBER(settings, statics[0]),
+    MEMBER(settings, statics[1]), MEMBER(settings, statics[2]), MEMBER(settings, statics[3]),
+    MEMBER(settings, statics[4]), MEMBER(settings, statics[5]), MEMBER(settings, statics[6]),
+    MEMBER(settings, statics[7]), MEMBER(settings, statics[8]), MEMBER(settings, statics[9])};
 LAYOUT(settings, NULL, NULL, NULL);
 static const struct member link_header_members[] = {MEMBER(link_header, kind),
                                                     MEMBER(link_header, sequence)};
@@ -192,7 +230,11 @@ static const struct {
     {WIRE_PACKET_EVENT, &event},           {WIRE_PACKET_HELLO, &hello},
     {WIRE_PACKET_TIME, &time_stamp},       {WIRE_PACKET_JOIN, &join},
     {WIRE_PACKET_SESSION, &session},       {WIRE_PACKET_NAMESAKE, &namesake},
-    {WIRE_PACKET_SERIES, &series},
+    {WIRE_PACKET_SERIES, &series},         {WIRE_PACKET_WAY_OPEN, &way_open},
+    {WIRE_PACKET_WAY_STATE, &way_state},   {WIRE_PACKET_TRAIL, &trail},
+    {WIRE_PACKET_CARRIED, &carried},       {WIRE_PACKET_POSITION, &position},
+    {WIRE_PACKET_ARRIVAL, &arrival},       {WIRE_PACKET_JOINED, &joined},
+    {WIRE_PACKET_FLASH, &flash},           {WIRE_PACKET_STORED, &stored},
 };
 
 static void fail(const char *what, const char *which)

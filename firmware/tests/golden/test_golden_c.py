@@ -41,7 +41,10 @@ def flatten(fields: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str
     for name, value in fields.items():
         if isinstance(value, list):
             for index, element in enumerate(value):
-                yield from flatten(element, f"{prefix}{name}.{index}.")
+                if isinstance(element, dict):
+                    yield from flatten(element, f"{prefix}{name}.{index}.")
+                else:
+                    yield f"{prefix}{name}[{index}]", str(element)
         else:
             yield prefix + name, str(value)
 

@@ -20,6 +20,8 @@
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
+#include "net/transport/transport_conf.h"
+#include "net/transport/way_table.h"
 #include "query/query.h"
 
 static uint64_t state;
@@ -38,12 +40,53 @@ static uint16_t me;
 static uint8_t data_next, heard_next;
 static uint16_t version;
 /* What got through to the layers above. */
-static uint32_t accepted, bundles, installs;
+static uint32_t accepted, bundles, installs, opened, carried_on;
 
 static const uint8_t types[] = {
     WIRE_PACKET_BEACON,        WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP,
     WIRE_PACKET_QUERY_REQUEST, WIRE_PACKET_COMMAND,       WIRE_PACKET_BUNDLE,
-    WIRE_PACKET_JOIN,          WIRE_PACKET_RESULT,        WIRE_PACKET_HELLO};
+    WIRE_PACKET_JOIN,          WIRE_PACKET_RESULT,        WIRE_PACKET_HELLO,
+    WIRE_PACKET_WAY_OPEN,      WIRE_PACKET_WAY_STATE,     WIRE_PACKET_TRAIL,
+    WIRE_PACKET_CARRIED,       WIRE_PACKET_POSITION};
+
+static int16_t coordinate(void)
+{
+    return (int16_t)(draw(16) ? (int)draw(4000) - 2000 : (int)draw(65536) - 32768);
+}
+
+/* A way from one of few motes to one of few, so that packets meet what others have made. */
+static uint8_t way_open(uint8_t *body)
+{
+    struct wire_way_open *open = (struct wire_way_open *)body;
+    bool by_place = draw(2);
+    *open = (struct wire_way_open){.source = (uint16_t)draw(12),
+                                   .number = (uint8_t)draw(3),
+                                   .flags = (uint8_t)(by_place ? 2 + 4 * draw(2) : draw(2)),
+                                   .destination = draw(4) ? (uint16_t)draw(20) : WIRE_NO_NODE,
+                                   .hop = (uint8_t)(1 + draw(6)),
+                                   .every = (uint8_t)(2 + draw(7))};
+    if (!by_place && draw(2))
+        return sizeof *open;
+    if (!by_place) { /* a path vector */
+        uint8_t vector = (uint8_t)draw(WIRE_VECTOR_MAXIMUM + 2);
+        open->flags = WIRE_WAY_VECTOR;
+        for (uint8_t i = 0; i < vector; i++)
+            open->more[i] = (uint8_t)(draw(16) ? draw(20) : draw(256));
+        return (uint8_t)(sizeof *open + vector);
+    }
+    struct wire_way_place *place = (struct wire_way_place *)open->more;
+    *place = (struct wire_way_place){.x = coordinate(),
+                                     .y = coordinate(),
+                                     .sender_x = coordinate(),
+                                     .sender_y = coordinate(),
+                                     .entered_x = coordinate(),
+                                     .entered_y = coordinate(),
+                                     .crossed = (uint16_t)draw(65536),
+                                     .first = (uint16_t)draw(20),
+                                     .second = (uint16_t)draw(20),
+                                     .left = (uint8_t)draw(66)};
+    return sizeof *open + sizeof *place;
+}
 
 /* A body that its handler takes for good, at least in its fixed part. */
 static uint8_t plausible_body(uint8_t type, uint8_t *body)
@@ -120,7 +163,41 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         if (command->op == WIRE_COMMAND_REBOOT)
             command->op = WIRE_COMMAND_PING;
         command->target = draw(2) ? me : WIRE_BROADCAST;
+        if (draw(3) == 0) { /* a ping, to a mote or a place */
+            uint16_t to_seconds[2] = {draw(4) ? (uint16_t)draw(20) : WIRE_NO_NODE,
+                                      (uint16_t)draw(60)};
+            int32_t place[2] = {coordinate() * 10, coordinate() * 10};
+            command->op = draw(3) ? WIRE_COMMAND_PING_TO : WIRE_COMMAND_PING_BY;
+            memcpy(command->arguments, to_seconds, sizeof to_seconds);
+            memcpy(command->arguments + sizeof to_seconds, place, sizeof place);
+            return (uint8_t)(sizeof *command + sizeof to_seconds + (draw(2) ? sizeof place : 0));
+        }
         return (uint8_t)(sizeof *command + draw(20));
+    }
+    if (type == WIRE_PACKET_WAY_OPEN)
+        return way_open(body);
+    if (type == WIRE_PACKET_WAY_STATE || type == WIRE_PACKET_CARRIED) {
+        struct wire_carried *carried_frame = (struct wire_carried *)body;
+        carried_frame->source = (uint16_t)draw(12);
+        carried_frame->number = (uint8_t)draw(3);
+        carried_frame->record[0] = draw(8) ? WIRE_CARRIES_PING : (uint8_t)draw(256);
+        carried_frame->deadline = (uint16_t)(clock_uptime() + draw(40));
+        return type == WIRE_PACKET_WAY_STATE
+                   ? (uint8_t)sizeof(struct wire_way_state)
+                   : (uint8_t)(sizeof *carried_frame + 1 + draw(WIRE_CARRIED_MAXIMUM));
+    }
+    if (type == WIRE_PACKET_TRAIL) {
+        struct wire_trail *trail = (struct wire_trail *)body;
+        trail->destination = (uint16_t)draw(20);
+        trail->hop = (uint8_t)(1 + draw(9));
+        return sizeof *trail;
+    }
+    if (type == WIRE_PACKET_POSITION) {
+        struct wire_position *position = (struct wire_position *)body;
+        position->x = coordinate();
+        position->y = coordinate();
+        memcpy(position->asked, &me, sizeof me);
+        return (uint8_t)(sizeof *position + 2 * draw(WIRE_POSITIONS_ASKED + 1));
     }
     if (type == WIRE_PACKET_BUNDLE) {
         uint8_t at = 1;
@@ -235,6 +312,22 @@ static void serial_input(void)
     }
 }
 
+static uint32_t ways_held(void)
+{
+    uint32_t count = 0;
+    for (uint8_t i = 0; i < WAYS; i++)
+        count += way_table()[i].source != WIRE_NO_NODE;
+    return count;
+}
+
+static uint32_t records_held(void)
+{
+    uint32_t count = 0;
+    for (uint8_t i = 0; i < WAYS; i++)
+        count += way_has_records(&way_table()[i]);
+    return count;
+}
+
 int main(int count_of_arguments, char **arguments)
 {
     if (count_of_arguments != 4)
@@ -261,17 +354,23 @@ int main(int count_of_arguments, char **arguments)
         else {
             radio_on(); /* whatever the schedule says: every input is to reach a handler */
             uint16_t room = queue_room(), before = dissemination_version();
+            uint32_t ways_before = ways_held(), carried_before = records_held();
             uint8_t length = make_frame(frame);
             host_receive(frame, length, (uint8_t)draw(256));
             bundles += length > 10 && frame[10] == WIRE_PACKET_BUNDLE && queue_room() < room;
             installs += length > 10 && frame[10] == WIRE_PACKET_QUERY_INSTALL &&
                         dissemination_version() != before;
+            opened += length > 10 && frame[10] == WIRE_PACKET_WAY_OPEN && ways_held() > ways_before;
+            carried_on +=
+                length > 10 && frame[10] == WIRE_PACKET_CARRIED && records_held() > carried_before;
         }
         host_run(1 + draw(300), 64);
     }
     printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3],
            host_sent_count);
-    printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u\n",
-           bundles, installs, accepted, app_rows(), queue_dropped(), mac_counters.malformed);
+    printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u, "
+           "ways %u, carried %u\n",
+           bundles, installs, accepted, app_rows(), queue_dropped(), mac_counters.malformed, opened,
+           carried_on);
     return 0;
 }

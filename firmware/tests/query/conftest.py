@@ -6,14 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import Mote
-
-# How long an example takes is the machine's affair.
-settings.register_profile("skerry", deadline=None)
-settings.load_profile("skerry")
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@
 #include "net/net.h"
 #include "net/routing/neighbours.h"
 #include "net/routing/tree.h"
+#include "net/transport/carried.h"
 #include "net/transport/queue.h"
 #include "query/operators/aggregate.h"
 #include "query/query.h"
@@ -255,6 +256,20 @@ void environment_root(bool root) { mote.root = root; }
 #define ROOT 100
 
 bool tree_is_root(void) { return mote.root; }
+uint16_t tree_session(void) { return 1; }
+/* No way leads anywhere. */
+bool carried_takes(uint8_t length)
+{
+    (void)length;
+    return false;
+}
+enum carried_outcome carried_send(uint16_t destination, const struct way_route *route,
+                                  const void *record, uint8_t length, uint16_t seconds,
+                                  uint8_t every)
+{
+    (void)destination, (void)route, (void)record, (void)length, (void)seconds, (void)every;
+    return CARRIED_NO_WAY;
+}
 uint16_t tree_own_parent(void) { return tree_parent_node; }
 uint8_t tree_own_level(void) { return tree_hops; }
 bool neighbour_is_parent(uint16_t node) { return node == tree_parent_node; }

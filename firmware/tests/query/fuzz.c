@@ -11,6 +11,7 @@
 #include "board.h"
 #include "environment.h"
 #include "net/app.h"
+#include "net/mac/time.h"
 #include "net/routing/neighbours.h"
 #include "query/expressions/vm.h"
 #include "query/routes/srt.h"
@@ -32,11 +33,11 @@ static uint32_t random_number(void)
 static uint32_t below(uint32_t bound) { return random_number() % bound; }
 
 static const uint8_t opcodes[] = {
-    WIRE_OP_CONST8, WIRE_OP_CONST16, WIRE_OP_CONST32,   WIRE_OP_NULL,    WIRE_OP_ATTR,
-    WIRE_OP_ADD,    WIRE_OP_SUB,     WIRE_OP_MUL,       WIRE_OP_DIV,     WIRE_OP_MOD,
-    WIRE_OP_NEG,    WIRE_OP_UPSCALE, WIRE_OP_DOWNSCALE, WIRE_OP_EQ,      WIRE_OP_NE,
-    WIRE_OP_LT,     WIRE_OP_LE,      WIRE_OP_GT,        WIRE_OP_GE,      WIRE_OP_AND,
-    WIRE_OP_OR,     WIRE_OP_NOT,     WIRE_OP_IS_NULL,   WIRE_OP_CHANGES,
+    WIRE_OP_CONST8,  WIRE_OP_CONST16, WIRE_OP_CONST32,   WIRE_OP_NULL, WIRE_OP_ATTR, WIRE_OP_ADD,
+    WIRE_OP_SUB,     WIRE_OP_MUL,     WIRE_OP_DIV,       WIRE_OP_MOD,  WIRE_OP_ABS,  WIRE_OP_HASH,
+    WIRE_OP_NEG,     WIRE_OP_UPSCALE, WIRE_OP_DOWNSCALE, WIRE_OP_EQ,   WIRE_OP_NE,   WIRE_OP_LT,
+    WIRE_OP_LE,      WIRE_OP_GT,      WIRE_OP_GE,        WIRE_OP_AND,  WIRE_OP_OR,   WIRE_OP_NOT,
+    WIRE_OP_IS_NULL, WIRE_OP_CHANGES,
 };
 
 /* Storage points that the program being made joins. */
@@ -66,8 +67,9 @@ static uint8_t make_code(uint8_t *code)
                 code[length++] = op == WIRE_OP_ATTR ? (uint8_t)below(32) : (uint8_t)random_number();
             depth++;
         } else {
-            bool two = !(op == WIRE_OP_NEG || op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE ||
-                         op == WIRE_OP_NOT || op == WIRE_OP_IS_NULL || op == WIRE_OP_CHANGES);
+            bool two = !(op == WIRE_OP_NEG || op == WIRE_OP_ABS || op == WIRE_OP_HASH ||
+                         op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE || op == WIRE_OP_NOT ||
+                         op == WIRE_OP_IS_NULL || op == WIRE_OP_CHANGES);
             if (op == WIRE_OP_MUL || op == WIRE_OP_DIV || op == WIRE_OP_UPSCALE ||
                 op == WIRE_OP_DOWNSCALE)
                 code[length++] = (uint8_t)below(WIRE_MAXIMUM_POWER + 1);
@@ -192,6 +194,33 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
                                    (uint8_t)below(256), (uint8_t)below(256)};
         return put_field(bytes, at, 0, kind, &route, sizeof route);
     }
+    case WIRE_AGGREGATE_PAIRS: {
+        struct wire_pairs pairs = {(uint8_t)below(4),
+                                   (uint16_t)below(5),
+                                   (uint8_t)(1 + below(3)),
+                                   (uint8_t)(2 + below(3)),
+                                   (uint8_t)below(9),
+                                   (uint8_t)below(3),
+                                   5};
+        const uint8_t later[] = {WIRE_OP_STORED, 0x01, WIRE_OP_STORED, 0x11, WIRE_OP_GT};
+        memcpy(code, &pairs, sizeof pairs);
+        length = sizeof pairs;
+        memcpy(&code[length], later, sizeof later);
+        length = (uint8_t)(length + sizeof later);
+        for (uint8_t i = 0; i < pairs.motes; i++, length = (uint8_t)(length + 2)) {
+            code[length] = (uint8_t)(5 + i);
+            code[length + 1] = 0;
+        }
+        for (uint8_t hosts = (uint8_t)below(3); hosts > 0 && length < CODE_MAXIMUM - 6; hosts--) {
+            struct wire_pairs_host host = {below(2) ? 7 : 9, (uint8_t)below(24),
+                                           (uint8_t)(1 + below(2))};
+            memcpy(&code[length], &host, sizeof host);
+            length = (uint8_t)(length + sizeof host);
+            for (uint8_t i = 0; i < 2 * host.pairs; i++)
+                code[length++] = (uint8_t)below(pairs.motes);
+        }
+        return put_field(bytes, at, 0, kind, code, length);
+    }
     default: /* a number; of STOP_ON with a condition behind it */
         memcpy(code, &number, sizeof number);
         length = kind == WIRE_AGGREGATE_STOP_ON && below(2) ? make_code(code + sizeof number) : 0;
@@ -241,6 +270,9 @@ static uint8_t make_program(uint8_t *bytes)
         at = put_clause(bytes, at, WIRE_AGGREGATE_FROM);
     if (storing && at < WIRE_PROGRAM_MAXIMUM - 20)
         at = put_clause(bytes, at, below(3) ? WIRE_AGGREGATE_STORE : WIRE_AGGREGATE_INTO);
+    if (!aggregating && !storing && points == 0 && !below(3) &&
+        at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 5)
+        at = put_clause(bytes, at, WIRE_AGGREGATE_PAIRS);
     while (!below(3) && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 5)
         at = put_clause(bytes, at, (uint8_t)(WIRE_AGGREGATE_BUDGET + below(5)));
     if (!below(3) && at < WIRE_PROGRAM_MAXIMUM - 30)
@@ -348,6 +380,28 @@ static bool fuzz_merge(void)
     return merged;
 }
 
+/* Rows of motes below, of a few epochs of one query. */
+static bool fuzz_row(void)
+{
+    uint8_t query = (uint8_t)below(10);
+    uint32_t epoch = below(4) ? time_at(environment_local()).seconds / (1 + below(9)) : 0;
+    bool passes = true;
+    for (uint8_t rows = (uint8_t)below(32); rows > 0; rows--) {
+        uint8_t length = (uint8_t)below(below(4) ? 24 : 112);
+        uint8_t *row = malloc(length);
+        for (uint8_t i = 0; i < length; i++)
+            row[i] = (uint8_t)random_number();
+        if (length >= sizeof(struct wire_result)) {
+            ((struct wire_result *)row)->query = query;
+            ((struct wire_result *)row)->node = (uint16_t)(5 + below(5));
+            ((struct wire_result *)row)->epoch = epoch + below(8);
+        }
+        passes &= app_child_row((const struct wire_result *)row, length);
+        free(row);
+    }
+    return passes;
+}
+
 static bool fuzz_fragment(void)
 {
     uint8_t *body = malloc(WIRE_PACKET_MAXIMUM - sizeof(struct wire_header));
@@ -368,21 +422,23 @@ int main(int count, char **arguments)
     }
     unsigned long inputs = strtoul(arguments[1], NULL, 10);
     state = strtoull(arguments[2], NULL, 10) * 0x9E3779B97F4A7C15ULL | 1;
-    static bool (*const targets[])(void) = {fuzz_code, fuzz_install, fuzz_merge, fuzz_fragment};
-    unsigned long accepted[4] = {0}, tried[4] = {0};
+    static bool (*const targets[])(void) = {fuzz_code, fuzz_install, fuzz_merge, fuzz_fragment,
+                                            fuzz_row};
+    unsigned long accepted[5] = {0}, tried[5] = {0};
     environment_reset(0);
     for (uint8_t attribute = WIRE_ATTRIBUTE_LIGHT; attribute <= WIRE_ATTRIBUTE_ACCEL_Y; attribute++)
         environment_sensor(attribute, (int32_t)random_number(),
                            attribute == WIRE_ATTRIBUTE_ACCEL_Y);
     environment_synchronise(100000, 0, 0);
     for (unsigned long i = 0; i < inputs; i++) {
-        uint32_t target = below(10) < 5 ? 0 : 1 + below(3);
+        uint32_t target = below(10) < 5 ? 0 : 1 + below(4);
         tried[target]++;
         accepted[target] += targets[target]();
     }
-    printf("inputs %lu code %lu/%lu install %lu/%lu merge %lu/%lu fragment %lu/%lu rows %lu "
+    printf("inputs %lu code %lu/%lu install %lu/%lu merge %lu/%lu fragment %lu/%lu row %lu/%lu "
+           "rows %lu "
            "refused %u\n",
            inputs, accepted[0], tried[0], accepted[1], tried[1], accepted[2], tried[2], accepted[3],
-           tried[3], (unsigned long)app_rows(), app_refused());
+           tried[3], accepted[4], tried[4], (unsigned long)app_rows(), app_refused());
     return 0;
 }

@@ -14,20 +14,24 @@ BUILD = FIRMWARE.parent / "build" / "firmware" / "host"
 QUERY = (
     *sorted(path for path in (FIRMWARE / "query").rglob("*.c") if path.name != "queue_discipline.c"),
     *sorted((FIRMWARE / "lib").glob("*.c")),
+    FIRMWARE / "index" / "point.c",
+    FIRMWARE / "index" / "zone.c",
+    FIRMWARE / "join" / "pairs.c",
     FIRMWARE / "kernel" / "kernel.c",
     FIRMWARE / "net" / "routing" / "neighbours.c",
+    FIRMWARE / "net" / "routing" / "positions.c",
     FIRMWARE / "boards" / "host" / "rowstore.c",
     HERE / "environment.c",
 )
-# Board names come from a real board's header; environment.c implements them.
-INCLUDES = (FIRMWARE, FIRMWARE / "include", FIRMWARE / "boards" / "iris", HERE)
+INCLUDES = (FIRMWARE, FIRMWARE / "include", HERE)
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 #: Undefined behaviour ends the process; needs no run-time library, so that Python can load the result.
 TRAPS = ("-fPIC", "-shared", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
 
 
-def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
-    """Compile ``sources`` into ``build/firmware/host/name``; nothing when that is newer than all of them.
+def build(name: str, sources: Sequence[Path], flags: Sequence[str], board: str = "iris") -> Path:
+    """Compile ``sources`` into ``build/firmware/host/name``, nothing when that is newer than all of them. Names of a board come from
+    that board's header; who calls implements them.
 
     Raises CalledProcessError with the compiler's messages on standard error.
     """
@@ -39,7 +43,7 @@ def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
         newest = max(path.stat().st_mtime for path in (*sources, *headers, Path(__file__)))
         if not target.exists() or target.stat().st_mtime < newest:
             fresh = target.with_suffix(".new")
-            includes = [f"-I{folder}" for folder in INCLUDES]
+            includes = [f"-I{folder}" for folder in (*INCLUDES, FIRMWARE / "boards" / board)]
             subprocess.run(
                 ["gcc", "-std=c11", "-g", "-O1", f"@{FIRMWARE / 'warnings.opt'}", *flags, *includes,
                  *map(str, sources), "-o", str(fresh)],

@@ -203,6 +203,11 @@ class Mote:
         """A child's partial state record comes; what of it is passed on."""
         return record[: self._c.app_child_state(ctypes.c_uint16(node), record, ctypes.c_uint8(len(record)))]
 
+    def row(self, record: bytes) -> bool:
+        """A row of a mote below comes; whether it goes on up."""
+        self._c.app_child_row.restype = ctypes.c_bool
+        return bool(self._c.app_child_row(record, ctypes.c_uint8(len(record))))
+
     def fill(self) -> None:
         """The children have sent: silent ones are counted."""
         self._c.app_fill_in()

@@ -25,7 +25,8 @@ from skerry_protocol.packets import Aggregate, PacketType, Queue, QueuePolicy, R
 
 LIGHT, TEMP = BY_NAME["light"].number, BY_NAME["temp"].number
 QUERY = 3
-REPORT = Status.sizeof()
+#: Bytes of a STATUS whose mote has no constants set.
+REPORT = len(Status.build(dict.fromkeys((field.name for field in Status.subcons), 0) | {"statics": []}))
 #: A row's columns; None: NULL.
 Columns = tuple[int | None, int | None]
 

@@ -46,6 +46,14 @@ def rounded(numerator: str, denominator: str) -> str:
     )
 
 
+def hash_of(a: str) -> str:
+    """SQL of HASH: each shift and product of its definition by itself, in the low 32 bits."""
+    x = f"(({a}) & 4294967295)"
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        x = f"(SELECT (xor(x, x >> {shift}) * {factor}::HUGEINT) & 4294967295 FROM (SELECT {x} AS x))"
+    return f"({x} & 2147483647)"
+
+
 def _binary(op: Op, template: str) -> Callable[[Expression, Expression], Expression]:
     return lambda a, b: (a[0] + b[0] + instruction(op), template.format(a=a[1], b=b[1]))
 
@@ -85,6 +93,8 @@ def _numeric(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expre
         scaled(Op.DIV, lambda a, b, p: rounded(f"{a} * {_number(10**p)}", b)),
         shifted(Op.UPSCALE, lambda a, p: bounded(f"{a} * {_number(10**p)}")),
         shifted(Op.DOWNSCALE, lambda a, p: rounded(a, _number(10**p))),
+        children.map(lambda a: (a[0] + instruction(Op.ABS), bounded(f"abs({a[1]})"))),
+        children.map(lambda a: (a[0] + instruction(Op.HASH), hash_of(a[1]))),
         children.map(lambda a: (a[0] + instruction(Op.NEG), bounded(f"-({a[1]})"))),
     )
 

@@ -301,3 +301,12 @@ def test_an_image_for_another_machine_is_named(tmp_path: Path) -> None:
         check=True,
     )
     assert "program.elf: made for EM_X86_64: known are EM_AVR, EM_ARM" in refused(program.footprint())
+
+
+def test_members_of_our_own_archives_are_modules() -> None:
+    files = ["o/net/tree.o", "o/index.a(zone.o)", "/usr/lib/libgcc.a(divmod.o)", "/usr/lib/crt1.o"]
+    script = f"from footprint.image import *\nfor one in {files}: print(module_of(one, Path('o')))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(TOOLS)}
+    )  # fmt: skip
+    assert done.stdout.split() == ["net/tree", "index/zone", "libraries", "start"]

@@ -16,6 +16,7 @@ static uint16_t asked; /* to whom the last frame went, what it says and how long
 static const uint8_t *said;
 static uint8_t said_length;
 static bool children;
+static uint8_t known;                         /* a query that is held; 0: none */
 static uint8_t lists;                         /* queries that are held, query 1 or none */
 static enum app_outcome outcome = APP_PASSED; /* of an install */
 
@@ -53,6 +54,7 @@ void net_execute(const struct wire_command *command, uint8_t length)
     (void)length;
 }
 void app_window(void) {}
+void app_tuples_due(void) {}
 bool app_wants(void) { return false; }
 bool app_spreads(uint8_t query)
 {
@@ -75,11 +77,15 @@ void app_learn(uint16_t theirs, const struct wire_routed_query *entry)
     (void)theirs;
     (void)entry;
 }
-void app_stop(uint8_t query) { (void)query; }
+void app_stop(uint8_t query)
+{
+    if (query == 0 || query == known)
+        known = 0;
+}
 uint8_t app_known(uint8_t *ids)
 {
-    (void)ids;
-    return 0;
+    ids[0] = known;
+    return known != 0;
 }
 uint8_t app_held(uint8_t *ids)
 {
@@ -288,6 +294,71 @@ static void changes_that_come_out_of_order_are_followed_when_none_is_missing(voi
     outcome = APP_PASSED;
 }
 
+/* Heard out of order: the neighbour's set of version 8 is older than query 5 of version 9, which it
+ * has not heard of. */
+static void a_set_says_nothing_of_what_was_installed_behind_it(void)
+{
+    struct wire_query_install install = {.query = 5, .query_version = 9};
+    struct wire_query_request older = {.query_version = 8}, newer = {.query_version = 10};
+    held(7);
+    outcome = APP_COMPLETE;
+    known = 5;
+    dissemination_install(&install, sizeof install + 1, false);
+    CHECK_EQUAL(dissemination_version(), 7);
+    dissemination_summary(NEIGHBOUR, &older, sizeof older);
+    CHECK_EQUAL(known, 5);
+    CHECK_EQUAL(dissemination_version(), 9);
+    /* One of version 10 that does not name it does say so, and then its install was not heard of.
+     */
+    held(7);
+    known = 5;
+    dissemination_install(&install, sizeof install + 1, false);
+    dissemination_summary(NEIGHBOUR, &newer, sizeof newer);
+    CHECK_EQUAL(known, 0);
+    held(7);
+    known = 5;
+    dissemination_install(&install, sizeof install + 1, false);
+    outcome = APP_PASSED;
+}
+
+/* A neighbour at version 8 still sends what was stopped at 9: a mote that held it again would run
+ * it for ever, as no summary of the same version says what to drop. */
+static void what_was_stopped_is_not_taken_from_who_has_not_heard(void)
+{
+    struct wire_query_install repair = {
+        .query = 5, .query_version = 8, .offset = WIRE_FRAGMENT_REPAIRS};
+    uint8_t bytes[sizeof(struct wire_query_request) + 1];
+    struct wire_query_request *summary = (struct wire_query_request *)bytes;
+    summary->query_version = 8;
+    summary->queries[0] = 5;
+    held(7);
+    stop(5, 9);
+    CHECK_EQUAL(dissemination_version(), 7);
+    outcome = APP_COMPLETE;
+    children = true;
+    dissemination_install(&repair, sizeof repair + 1, true);
+    CHECK_EQUAL(flooded(), 2); /* the stop alone */
+    dissemination_summary(NEIGHBOUR, summary, sizeof bytes);
+    CHECK_EQUAL(dissemination_version(), 9);
+    children = false;
+    outcome = APP_PASSED;
+}
+
+/* A query's number is given again: the stop that comes late was of the one before. */
+static void a_late_stop_leaves_what_was_installed_behind_it(void)
+{
+    struct wire_query_install install = {.query = 5, .query_version = 9};
+    held(7);
+    outcome = APP_COMPLETE;
+    known = 5;
+    dissemination_install(&install, sizeof install + 1, false);
+    stop(5, 8);
+    CHECK_EQUAL(known, 5);
+    CHECK_EQUAL(dissemination_version(), 9);
+    known = 0;
+    outcome = APP_PASSED;
+}
+
 /* What a neighbour at version 9 sends of queries 7 to 9 that are lacking: until its summary has
  * come, each of them may be the one that is still missing. */
 static void a_query_that_repairs_makes_no_version(void)
@@ -327,6 +398,9 @@ static const struct test tests[] = {
     TEST(a_flood_of_stops_tells_of_those_before),
     TEST(changes_that_come_out_of_order_are_followed_when_none_is_missing),
     TEST(a_query_that_repairs_makes_no_version),
+    TEST(a_set_says_nothing_of_what_was_installed_behind_it),
+    TEST(what_was_stopped_is_not_taken_from_who_has_not_heard),
+    TEST(a_late_stop_leaves_what_was_installed_behind_it),
     TEST(only_the_last_stops_are_told),
     TEST(who_lacks_what_was_just_flooded_has_it_flooded_again),
     TEST(a_query_that_was_asked_for_is_flooded_for_children_alone),

@@ -71,7 +71,7 @@ static void what_the_tool_wrote_is_read_and_each_start_counted(void)
         CHECK_EQUAL(own->x, -5);
         CHECK_EQUAL(own->boots, boot);
     }
-    CHECK(erased <= 2 * 1000 / 64 + 2);
+    CHECK(erased <= 2 * 1000 / 39 + 2);
 }
 
 static void a_new_position_is_kept(void)

@@ -2,8 +2,8 @@
  * sources: lib/random.c net/mac/clocksync.c net/mac/frames.c net/mac/slot_table.c
  * net/routing/ageing.c net/routing/beacon_due.c net/routing/beacon_receive.c
  * net/routing/beacon_send.c net/routing/namesake.c net/routing/neighbours.c
- * net/routing/parent_choice.c net/routing/parent_loss.c net/routing/sequence_request.c
- * net/routing/tree.c */
+ * net/routing/positions.c net/routing/parent_choice.c net/routing/parent_loss.c
+ * net/routing/sequence_request.c net/routing/tree.c */
 #include "tree_mote.h"
 
 static void the_first_beacon_of_a_root_is_joined(void)

@@ -51,11 +51,13 @@ class Region:
 
 
 def module_of(file: str, objects: Path) -> str:
-    """``net/tree`` of an object file in the folder ``objects``; LIBRARIES or START of others."""
-    if file.endswith(")"):
+    """``net/tree`` of an object file in the folder ``objects``, ``index/zone`` of ``index.a(zone.o)``; of others LIBRARIES or START."""
+    archive, _, member = file.removesuffix(")").partition("(")
+    path = (Path(archive).with_suffix("") / member if member else Path(file)).resolve()
+    inside = path.is_relative_to(objects.resolve())
+    if member and not inside:
         return LIBRARIES
-    path = Path(file).resolve()
-    if path.is_relative_to(objects.resolve()):
+    if inside:
         return str(path.relative_to(objects.resolve()).with_suffix(""))
     return START
 

@@ -29,6 +29,7 @@ CALLERS: dict[str, tuple[str, ...]] = {
     "query/program/clauses: clauses_size": ("clause.state_size",),
     "query/expressions/vm": ("vm_reader",),
     "query/operators/aggregate": ("aggregate.initialise", "aggregate.merge"),
+    "join/pairs": ("pairs_met",),
     "drivers/cc2538/flash": ("command",),
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from footprint.image import Map, Region
 
 #: Output sections that an image is programmed with, and those that lie in RAM.
-IN_FLASH = (".text", ".data", ".configuration")
+IN_FLASH = (".constants", ".text", ".data", ".configuration")
 IN_RAM = (".data", ".bss", ".noinit")
 _HEAD = "module flash RAM"
 

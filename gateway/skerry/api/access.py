@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
-import logging
 import math
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
-log = logging.getLogger(__name__)
+from skerry.api.tokens import digest
 
-#: Shorter tokens could be guessed.
-TOKEN_LEAST = 20
-#: The token file is looked at again after so long, in s: a user who is taken out of it is out.
-REREAD_S = 1.0
 #: A user may do as many requests at once as in so many seconds.
 BURST_S = 2.0
 #: When a user with as many queries as he may have shall try again, in s, should he stop none himself.
@@ -30,11 +22,6 @@ FEEDS_PER_QUERY = 2
 FEEDS_RETRY_S = 5
 
 _NOT_HIS = "the request is {0}'s: leave the user out, or ask as {1} with his own token"
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
-
-
-class TokenFileError(RuntimeError):
-    """The token file cannot be used; one line, which never contains a token."""
 
 
 class AccessError(RuntimeError):
@@ -57,111 +44,11 @@ class Limits:
 DEFAULT_LIMITS = Limits(queries=100, rate=20.0)
 
 
-def new_token() -> str:
-    """A token nobody guesses: 256 random bits."""
-    return secrets.token_urlsafe(32)
+class Users(Protocol):
+    """Who there is: :class:`skerry.service.user_service.UserService`, and of processes that serve readers
+    :class:`skerry.storage.state.published_users.PublishedUsers`."""
 
-
-def token_line(user: str) -> str:
-    """A line for a token file, with a new token. Raises ValueError for a user that no such line can have."""
-    if not _USER.fullmatch(user):
-        raise ValueError(
-            f"{user!r}: expected 1 to 64 letters, digits and _ . @ -, of which . @ - do not begin it"
-        )
-    return f"{user}: {new_token()}"
-
-
-class Tokens:
-    """The users of a token file, lines ``user: token``; ``#`` begins a comment, a user may have several.
-
-    Only keyed digests are kept; one is found by its beginning and compared in constant time, so that how long a
-    request takes tells nothing about tokens.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Raises TokenFileError."""
-        self._path = path
-        self._key = secrets.token_bytes(32)
-        self._lock = threading.Lock()
-        self._looked = time.monotonic()
-        self._stamp = self._stat()
-        self._users = self._read()
-        #: Why the file cannot be read now.
-        self._trouble: str | None = None
-
-    def user(self, token: str) -> str | None:
-        """Whose token it is; None: nobody's."""
-        self._refresh()
-        digest = self._digest(token)
-        known, user = self._users.get(digest[:8], (b"", ""))
-        return user if hmac.compare_digest(known, digest) else None
-
-    def _digest(self, token: str) -> bytes:
-        return hmac.digest(self._key, token.encode(), hashlib.sha256)
-
-    def _refresh(self) -> None:
-        with self._lock:
-            if time.monotonic() - self._looked < REREAD_S:
-                return
-            self._looked = time.monotonic()
-            try:
-                stamp = self._stat()
-                if stamp != self._stamp:
-                    self._users, self._stamp = self._read(), stamp
-                    log.log(
-                        logging.WARNING if self._trouble else logging.INFO,
-                        "token file %s read again",
-                        self._path,
-                    )
-                    self._trouble = None
-            except TokenFileError as error:
-                # Once, not each time that it is looked at.
-                if str(error) != self._trouble:
-                    log.error("%s; the tokens read before stay", error)
-                self._trouble, self._stamp = str(error), (0, 0, 0)
-
-    def _stat(self) -> tuple[int, int, int]:
-        try:
-            found = self._path.stat()
-        except OSError as error:
-            raise TokenFileError(f"token file {self._path}: {error.strerror}") from None
-        if found.st_mode & 0o007:
-            raise TokenFileError(f"token file {self._path}: everybody may read it: chmod o-rwx {self._path}")
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-    def _read(self) -> dict[bytes, tuple[bytes, str]]:
-        try:
-            lines = self._path.read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise TokenFileError(f"token file {self._path}: {reason}") from None
-        users: dict[bytes, tuple[bytes, str]] = {}
-        for number, line in enumerate(lines, start=1):
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            user, colon, token = (part.strip() for part in line.partition(":"))
-            self._check(number, user, bool(colon), token)
-            digest = self._digest(token)
-            if digest[:8] in users:
-                raise TokenFileError(
-                    f"token file {self._path}, line {number}: the token is {users[digest[:8]][1]}'s already"
-                )
-            users[digest[:8]] = (digest, user)
-        if not users:
-            raise TokenFileError(
-                f"token file {self._path}: no line 'user: token' in it; 'skerry token USER' makes one"
-            )
-        return users
-
-    def _check(self, number: int, user: str, colon: bool, token: str) -> None:
-        where = f"token file {self._path}, line {number}"
-        if not colon or not _USER.fullmatch(user):
-            raise TokenFileError(f"{where}: expected 'user: token', the user of letters, digits and _ . @ -")
-        if len(token) < TOKEN_LEAST or not token.isascii() or not token.isprintable() or " " in token:
-            raise TokenFileError(
-                f"{where}: {user}'s token is not {TOKEN_LEAST} or more printable characters without spaces; "
-                "'skerry token USER' makes one"
-            )
+    def of(self, digest: bytes) -> str | None: ...
 
 
 class RateLimit:
@@ -214,17 +101,14 @@ class Caller:
 
 
 class Access:
-    """Decides about requests. Without tokens everybody is who he says he is."""
+    """Decides about requests. Where it is ``open`` no token is asked for: everybody is who he says he is. It may become otherwise."""
 
-    def __init__(self, tokens: Tokens | None = None, limits: Limits | None = None) -> None:
-        self._tokens = tokens
-        self.limits = limits or (DEFAULT_LIMITS if tokens else Limits())
+    def __init__(
+        self, users: Users | None = None, limits: Limits | None = None, *, open: bool = True
+    ) -> None:
+        self._users, self.open = users, open
+        self.limits = limits or (Limits() if open else DEFAULT_LIMITS)
         self._rate = RateLimit(self.limits.rate)
-
-    @property
-    def open(self) -> bool:
-        """Whether no token is asked for."""
-        return self._tokens is None
 
     def admit(self, authorization: str | None, named: str | None, host: str | None) -> Caller:
         """Who does a request, by its headers and the user it names. Raises AccessError."""
@@ -238,47 +122,48 @@ class Access:
 
     def known(self, authorization: str | None, named: str | None, host: str | None) -> Caller:
         """As :meth:`admit`, whatever the rate."""
-        return self._open(named, host) if self._tokens is None else self._known(authorization, named)
+        return self._said(named, host) if self.open else self._known(authorization, named)
 
     def refusal(self, caller: Caller, authorization: str | None) -> str | None:
         """Why who was admitted by this header would not be again, but for his rate: his token has been taken away; None: he would."""
-        if self._tokens is None:
+        if self.open or self._user((authorization or "").partition(" ")[2]) == caller.user:
             return None
-        if self._tokens.user((authorization or "").partition(" ")[2].strip()) == caller.user:
-            return None
-        return f"the gateway does not know this token any more: it was taken out of its token file, or is no longer {caller.user}'s"
+        return f"the gateway does not know this token any more: {caller.user} was removed, or has a new one"
 
     def named(self, caller: Caller, user: str | None) -> Caller:
         """The caller, where he names himself once more. AccessError 403: as another."""
         if not user or user == caller.user:
             return caller
-        if self._tokens is not None or caller.user is not None:
+        if not self.open or caller.user is not None:
             raise AccessError(403, _NOT_HIS.format(caller.user, user))
         return Caller(user)
 
-    def _open(self, named: str | None, host: str | None) -> Caller:
+    def _said(self, named: str | None, host: str | None) -> Caller:
         # A page in a browser on this machine may reach us under a name of its own that leads to loopback.
         if host is not None and not is_loopback(split_address(host)[0]):
             raise AccessError(421, f"Host {host}: without tokens the gateway answers to loopback names only")
         return Caller(named or None)
 
     def _known(self, authorization: str | None, named: str | None) -> Caller:
-        assert self._tokens is not None
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise AccessError(
                 401, "no token: set SKERRY_TOKEN, or send 'Authorization: Bearer …'", {"WWW-Authenticate": "Bearer"}
             )  # fmt: skip
-        user = self._tokens.user(token.strip())
+        user = self._user(token)
         if user is None:
             raise AccessError(
                 401,
-                "the gateway does not know this token: is it in its token file?",
+                "the gateway does not know this token: 'skerry user add' and 'skerry user renew' give one",
                 {"WWW-Authenticate": 'Bearer error="invalid_token"'},
             )
         if named and named != user:
             raise AccessError(403, _NOT_HIS.format(user, named))
         return Caller(user)
+
+    def _user(self, token: str) -> str | None:
+        # What is looked for is a digest, which nobody chooses: how long that takes tells nothing of tokens.
+        return None if self._users is None else self._users.of(digest(token.strip()))
 
     def check_queries(self, caller: Caller, running: int) -> None:
         """Whether a user who has ``running`` queries may ask another. AccessError 429: no."""

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request
 
 from skerry.api.access import Access, Caller
-from skerry.api.body import Command, Question, Text
+from skerry.api.body import Command, Ping, Question, Text
 from skerry.api.body_limit import Bounded
 from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import Bell, FeedResponse, answer
+from skerry.api.operator import OperatorDoor, open_operator_door
 from skerry.api.services import Feeds, Queries, Site
 from skerry.api.worker_door import WorkerDoor, open_door
 from skerry.catalog.substitutes import Wanted, place_of
@@ -37,9 +38,14 @@ Who = Annotated[Caller, Depends(admit)]
 
 
 def create_app(
-    queries: Queries, delivery: Feeds, site: Site, access: Access, door: WorkerDoor | None = None
+    queries: Queries,
+    delivery: Feeds,
+    site: Site,
+    access: Access,
+    door: WorkerDoor | None = None,
+    operator: OperatorDoor | None = None,
 ) -> FastAPI:
-    """The application over a gateway's services; ``door``: for processes that serve readers for it."""
+    """The application over a gateway's services; ``door``: for processes that serve readers for it; ``operator``: for who runs it."""
     app = FastAPI(
         title="skerry", version="1", openapi_url="/openapi.json" if access.open else None, responses=ERRORS
     )
@@ -47,6 +53,8 @@ def create_app(
     answer_errors(app)
     if door is not None:
         open_door(app, door, access)
+    if operator is not None:
+        open_operator_door(app, operator, access)
     app.add_middleware(Bounded)
 
     @app.post("/queries", status_code=201)
@@ -76,7 +84,7 @@ def create_app(
 
     @app.post("/commands/{command}", status_code=202)
     def run(command: str, how: Command, _: Who) -> dict[str, Any]:
-        return queries.run(command, how.argument, how.mote).to_dict()
+        return queries.run(command, how.argument, how.mote, how.position).to_dict()
 
     @app.get("/commands/{token}")
     def answers(token: int, _: Who) -> dict[str, Any]:
@@ -84,6 +92,17 @@ def create_app(
         if running is None:
             raise HTTPException(404, f"no command with token {token} was sent lately")
         return running.to_dict()
+
+    @app.post("/pings", status_code=202)
+    def ping(asked: Ping, _: Who) -> dict[str, Any]:
+        return queries.ping(asked.mote, asked.to, asked.within_s, asked.place, asked.by).to_dict()
+
+    @app.get("/pings/{token}")
+    def pinged(token: int, _: Who) -> dict[str, Any]:
+        found = queries.pinged(token)
+        if found is None:
+            raise HTTPException(404, f"no ping with token {token} was sent lately")
+        return found.to_dict()
 
     @app.get("/queries/{query}/rows")
     async def rows(
@@ -178,13 +197,15 @@ def _describe(queries: Queries, delivery: Feeds, query: UserQuery) -> dict[str, 
         "motes": motes,
         "refused": queries.refused(query),
         "paused": delivery.paused(query),
+        "index": query.index.name if query.index is not None else None,
+        "indexed": queries.indexed(query),
     }
 
 
 def _describe_ended(ended: Ended) -> dict[str, Any]:
     """The same of one that could not go on."""
     return {
-        **dict.fromkeys(("linger_s", "into", "srt", "started_by", "doubt", "begins")),
+        **dict.fromkeys(("linger_s", "into", "srt", "started_by", "doubt", "begins", "index", "indexed")),
         "id": ended.id,
         "user": ended.user,
         "sql": ended.sql,

@@ -25,6 +25,7 @@ def _whole(text: str) -> str:
 Text = Annotated[str, AfterValidator(_whole)]
 #: A number: true is none, and neither is a text.
 Whole = Annotated[int, Field(strict=True)]
+Coordinate = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
 
 class _Body(BaseModel):
@@ -34,10 +35,23 @@ class _Body(BaseModel):
 
 
 class Command(_Body):
-    """A command's argument, where it takes one, and the mote that runs it: none, all of them."""
+    """A command's argument, or of set_position the place in m, and the mote that runs it: none, all of them."""
 
     argument: Whole | None = None
     mote: Whole | None = None
+    position: tuple[float, float] | None = None
+
+
+class Ping(_Body):
+    """The mote that sends a record, whom it is for, or to whoever stands nearest to a place, in m, and how long it may be under way,
+    in s."""
+
+    mote: Whole
+    to: Whole | None = None
+    within_s: Whole = 120
+    place: tuple[Coordinate, Coordinate] | None = None
+    #: The motes that it is to lead by, in order.
+    by: list[Whole] = []
 
 
 class Question(_Body):
@@ -47,6 +61,12 @@ class Question(_Body):
     user: Text | None = None
     #: The query is stopped once nobody has read it for so long, in s.
     linger_s: float | None = Field(None, ge=1, allow_inf_nan=False, strict=True)
+
+
+class NewUsers(_Body):
+    """Who is to be a user."""
+
+    names: Annotated[list[Text], Field(min_length=1)]
 
 
 class Connecting(_Body):

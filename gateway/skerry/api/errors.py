@@ -17,6 +17,7 @@ from skerry.catalog.substitutes import PlaceError
 from skerry.catalog.tags import TagError
 from skerry.service.api_workers import UnknownWorkerError
 from skerry.service.queries import UnknownEventError, UnknownQueryError
+from skerry.service.users import UserError
 from skerry.sql.errors import QueryError
 from skerry.sql.surrogates import escaped
 from skerry.storage.state import StorageError
@@ -71,6 +72,10 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(PlaceError)
     async def impossible(_: Request, error: ValueError) -> JSONResponse:
         return _answer(400, str(error))
+
+    @app.exception_handler(UserError)
+    async def no_user(_: Request, error: UserError) -> JSONResponse:
+        return _answer(404 if error.missing else 400, str(error))
 
     @app.exception_handler(UnknownQueryError)
     @app.exception_handler(UnknownEventError)

@@ -323,6 +323,11 @@ async def feed(
                 # Threads are for those who are behind: a change of threads costs more than a few rows.
                 portion = reader.read() if reader.near else await _in_thread(reader)
             except UnknownQueryError:
+                # It may have gone with its user, who is told that.
+                with suppress(AwayError):
+                    refused = refusal()
+                if refused is not None:
+                    break
                 yield writer.end("stopped")
                 return
             if portion.refused is not None:

@@ -47,21 +47,25 @@ class Listening(socket.socket):
         return socket.socket(self.family, self.type, self.proto, fileno=moved), address
 
 
-def bind(listen: str, *, guarded: bool, shared: bool = False) -> Listening:
-    """The socket to listen on, at ``host:port``. ``guarded``: tokens are asked for, so that it may be any; ``shared``: with others that say
-    so, over which the system shares connections out. Raises ValueError, OSError."""
+def reaches_others(listen: str) -> bool:
+    """Whether others than this machine's users come to ``host:port``. Raises ValueError, OSError."""
+    return not all(is_loopback(str(info[4][0])) for info in _found(listen))
+
+
+def _found(listen: str) -> list[Any]:
     host, port = split_address(listen)
     if not host or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"--listen {listen}: expected HOST:PORT, as in 127.0.0.1:8642 or [::1]:8642")
     try:
-        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+        return socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except OSError as error:
         raise OSError(f"--listen {listen}: {error.strerror}") from None
-    if not guarded and not all(is_loopback(str(info[4][0])) for info in found):
-        raise ValueError(
-            f"--listen {listen}: others could reach the gateway there and ask as anybody: give it --token-file FILE "
-            "with lines 'user: token' ('skerry token USER' makes one), or listen on 127.0.0.1"
-        )
+
+
+def bind(listen: str, *, shared: bool = False) -> Listening:
+    """The socket to listen on, at ``host:port``. ``shared``: with others that say so, over which the system shares connections out. Raises
+    ValueError, OSError."""
+    found = _found(listen)
     # Without its protocol, asyncio would leave Nagle's algorithm on: each answer but the first would wait 40 ms for an acknowledgement.
     bound = Listening(*found[0][:3])
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, FastAPI, Header, Request
+from fastapi import Depends, FastAPI
 
 from skerry.api.access import Access, AccessError, Caller
 from skerry.api.body import Closed, Connecting, Reading
 from skerry.api.feeds import FeedResponse
+from skerry.api.operator import shows_key
 from skerry.api.services import ApiWorkers, Queries
 
 NEWS = "application/x-ndjson"
 #: A worker hears something at least so often, in s.
 BEAT_S = 2.0
-KEY_HEADER = "X-Skerry-Worker-Key"
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,7 @@ class WorkerDoor:
 def open_door(app: FastAPI, door: WorkerDoor, access: Access) -> None:
     """Add what workers ask to an application."""
 
-    def known(request: Request, key: Annotated[str, Header(alias=KEY_HEADER)] = "") -> None:
-        del request
-        if not hmac.compare_digest(key.encode(), door.key.encode()):
-            raise AccessError(
-                403, "the worker's key is not the gateway's: is it of the gateway's data directory?"
-            )
-
-    guarded = [Depends(known)]
+    guarded = [Depends(shows_key(door.key))]
 
     @app.post("/workers", dependencies=guarded, include_in_schema=False)
     async def connect(worker: Connecting) -> FeedResponse:

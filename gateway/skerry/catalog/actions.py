@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from skerry_protocol.commands import ACTION_BY_NAME, Action
 from skerry_protocol.extensions import Declared
 
-_KNOWN: dict[str, Action] = dict(ACTION_BY_NAME)
+#: Static attributes have commands of their own names (:mod:`skerry.catalog.static_attributes`).
+_KNOWN: dict[str, Action] = {name: action for name, action in ACTION_BY_NAME.items() if name != "set_static"}
 
 
 def extend(found: Iterable[Declared]) -> None:

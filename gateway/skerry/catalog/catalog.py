@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from skerry.catalog.event_rates import Events
+from skerry.catalog.flash import FlashReports
 from skerry.catalog.invariants import invariant_name
 from skerry.catalog.namesakes import Namesakes
-from skerry_protocol.attributes import BY_NAME, Attribute
+from skerry.catalog.static_attributes import NO_STATICS, Statics, told
+from skerry_protocol.attributes import (
+    BY_NAME,
+    BY_NUMBER,
+    STATIC_ATTRIBUTES,
+    STATIC_FIRST,
+    STATICS_MAXIMUM,
+    Attribute,
+)
 from skerry_protocol.bytecode import ATTRIBUTE_OWN
 from skerry_protocol.packets import NO_LEVEL, NO_NODE
 
@@ -64,6 +73,8 @@ class Mote:
     factory: int = 0
     #: The root that this report came through; None: it was not said.
     root: int | None = None
+    #: What commands have set here, by the attribute's number.
+    statics: Mapping[int, int] = field(default_factory=dict)
     #: Name of what was broken so that the firmware ended its run before this one; None: nothing.
     invariant: str | None = None
 
@@ -74,6 +85,8 @@ class Mote:
 
     def acquires(self, attribute: Attribute) -> bool:
         """Whether the mote can acquire the attribute; otherwise it reports NULL."""
+        if STATIC_FIRST <= attribute.number < STATIC_FIRST + STATICS_MAXIMUM:
+            return attribute.number in self.statics
         return attribute.number >= ATTRIBUTE_OWN or bool(self.attributes >> attribute.number & 1)
 
 
@@ -86,6 +99,8 @@ class Catalog:
         self._rows: dict[int, tuple[Mote, dict[str, Any]]] = {}
         self._heard: dict[int, float] = {}
         self.events = Events()
+        #: Not kept over a restart: motes say it again.
+        self.flash = FlashReports()
         #: Seconds of network time in one of UTC, of emulated motes.
         self.speed = 1.0
         self._namesakes = Namesakes()
@@ -183,8 +198,13 @@ class Catalog:
         """All motes by address, as plain values; ``attributes`` are names."""
         return [_described(mote) for mote in self.all()]
 
-    def attributes(self) -> list[dict[str, Any]]:
-        """All attributes; ``motes``: short addresses of those that can acquire it. Energy J, time s."""
+    def attributes(self, statics: Statics = NO_STATICS) -> list[dict[str, Any]]:
+        """All attributes, users' own ``statics`` last; ``motes``: short addresses of those that can acquire it, or have a value of it.
+        Energy J, time s."""
+        own = [
+            replace(BY_NUMBER[entry.number], name=entry.name, unit=entry.unit) for entry in statics.values()
+        ]
+        known = [*(entry for entry in BY_NAME.values() if entry not in STATIC_ATTRIBUTES), *own]
         return [
             {
                 "name": entry.name,
@@ -199,7 +219,7 @@ class Catalog:
                 "description": entry.description,
                 "motes": sorted(mote.nodeid for mote in self._motes.values() if mote.acquires(entry)),
             }
-            for entry in BY_NAME.values()
+            for entry in known
         ]
 
     def lacking(self, name: str) -> list[int]:
@@ -215,7 +235,8 @@ class Catalog:
             return [mote.nodeid for mote in self.all()]
         if name in ("xpos", "ypos"):
             return [round(getattr(mote, name) * 100) for mote in self.all()]
-        return []
+        entry = BY_NAME.get(name)
+        return [mote.statics[entry.number] for mote in self.all() if entry and entry.number in mote.statics]
 
     def mote_rows(self) -> list[dict[str, Any]]:
         """The motes, to be kept; a row is the same object while its mote's report is the same."""
@@ -232,7 +253,10 @@ class Catalog:
         catalog = cls()
         catalog.speed = speed
         for row in motes:
-            mote = catalog._motes[row["nodeid"]] = Mote(**json.loads(row["report"]))
+            report = json.loads(row["report"])
+            # A name in JSON is a text.
+            report["statics"] = {int(number): value for number, value in report.get("statics", {}).items()}
+            mote = catalog._motes[row["nodeid"]] = Mote(**report)
             catalog._through[mote.nodeid] = mote.root
         catalog.events = Events.from_rows(events)
         return catalog
@@ -255,10 +279,15 @@ def _mote(status: Mapping[str, Any], received: float, root: int | None) -> Mote:
         root=root,
         radio_on=status["radio_on"] / 1000,
         invariant=invariant_name(status["invariant"]),
+        statics=told(status["statics"]),
         **{name: status[name] for name in same},
     )
 
 
 def _described(mote: Mote) -> dict[str, Any]:
-    names = [entry.name for entry in BY_NAME.values() if mote.acquires(entry)]
-    return asdict(mote) | {"attributes": names, "radio_duty_cycle": mote.radio_duty_cycle}
+    names = [
+        entry.name for entry in BY_NAME.values() if mote.acquires(entry) and entry not in STATIC_ATTRIBUTES
+    ]
+    described = asdict(mote)
+    del described["statics"]
+    return described | {"attributes": names, "radio_duty_cycle": mote.radio_duty_cycle}

@@ -70,6 +70,11 @@ class Tags:
         self._by_mote[nodeid] = tags
         return self.of(nodeid)
 
+    def drop(self, nodeid: int, name: str) -> None:
+        """Take a mote's tag away, by its key in any case."""
+        tags = self._by_mote.get(nodeid, {})
+        self._by_mote[nodeid] = {key: tag for key, tag in tags.items() if key.lower() != name.lower()}
+
     def rows(self) -> list[dict[str, Any]]:
         """All, to be kept."""
         return [
@@ -78,12 +83,10 @@ class Tags:
             for key, tag in tags.items()
         ]
 
-    @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Tags:
+    def restore(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """What :meth:`rows` said."""
-        tags = cls()
+        self._by_mote = {}
         for row in rows:
-            tags._by_mote.setdefault(row["nodeid"], {})[row["key"]] = Tag(
+            self._by_mote.setdefault(row["nodeid"], {})[row["key"]] = Tag(
                 row["value"], row["user"], row["set_at"]
             )
-        return tags

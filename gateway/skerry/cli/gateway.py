@@ -36,12 +36,12 @@ def gateway(
         Path | None, typer.Option(help="data directory; default: skerry in the XDG state directory")
     ] = None,
     listen: Annotated[
-        str, typer.Option(help="address of the HTTP API; any but loopback needs --token-file")
+        str, typer.Option(help="address of the HTTP API; anywhere but on loopback it asks for tokens")
     ] = "127.0.0.1:8642",
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help="lines 'user: token' ('skerry token USER' makes one): only these users may ask"),
-    ] = None,
+    tokens: Annotated[
+        bool,
+        typer.Option("--tokens", help="ask users for tokens on loopback, too: 'skerry user add' gives them"),
+    ] = False,
     user_queries: Annotated[
         int | None, typer.Option(min=1, help="queries of a user at most; with tokens 100, else any number")
     ] = None,
@@ -100,6 +100,10 @@ def gateway(
         str,
         typer.Option(help="Spark master: local[N], spark://HOST:PORT[,HOST:PORT], yarn or k8s://HOST:PORT"),
     ] = "local[2]",
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(help="static attribute that motes were given values of, in the order of their places"),
+    ] = None,
     extensions: Annotated[
         Path | None,
         typer.Option(
@@ -122,7 +126,9 @@ def gateway(
     # Who stops a service sends this: it ends as by Ctrl-C, Spark and the log in order, also while it starts.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Imported here: the other commands start without Spark.
-    from skerry.api.access import DEFAULT_LIMITS, Limits, TokenFileError, Tokens
+    from skerry.api.access import DEFAULT_LIMITS, Limits
+    from skerry.api.listening import reaches_others
+    from skerry.built_library import LibraryError
     from skerry.cli.servers import Servers, tls_options
     from skerry.expressions import aggregate_code, extension_aggregates
     from skerry.network.link.link import PortError
@@ -144,21 +150,22 @@ def gateway(
         aggregate_code.check()
         if extensions is not None:
             extension_aggregates.load(extensions, {*aggregate_functions.NAMES, *temporal_aggregates.NAMES})
-        tokens = Tokens(token_file) if token_file is not None else None
-        default = DEFAULT_LIMITS if tokens is not None else Limits()
+        tokens = tokens or reaches_others(listen)
+        default = DEFAULT_LIMITS if tokens else Limits()
         limits = Limits(user_queries or default.queries, user_rate or default.rate)
         tls = tls_options(tls_cert, tls_key)
-        servers = Servers(listen, api_workers, tokens, tls)
+        servers = Servers(listen, api_workers, tls, tokens=tokens)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         data = data or default_data()
         allowed = sources or DEFAULT
         daemon = Gateway(
             links, data, master, retention, backlog, tables, speed, allowed, secrets, spark_ahead=True
         )
-        settings = {"token_file": token_file, "extensions": extensions, "verbose": verbose}
+        settings = {"extensions": extensions, "verbose": verbose}
+        daemon.inventory.attributes.expect(attribute or (), "anonymous")
         servers.prepare(daemon, data, limits, settings)
         daemon.start()
-    except (aggregate_code.LibraryError, DataError, PortError, TokenFileError, OSError, ValueError) as error:
+    except (LibraryError, DataError, PortError, OSError, ValueError) as error:
         print(f"skerry: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     scheme = "https" if tls else "http"
@@ -167,17 +174,13 @@ def gateway(
         file=sys.stderr,
         flush=True,
     )
+    if tokens and not daemon.users.all():
+        print(
+            f"skerry: nobody may ask yet: on this machine 'skerry user add NAME --data {data}' adds a user",
+            file=sys.stderr,
+            flush=True,
+        )
     try:
         servers.run()
     finally:
         daemon.close()
-
-
-def token(user: Annotated[str, typer.Argument(help="who is to have it")]) -> None:
-    """A line for the gateway's token file, with a new token."""
-    from skerry.api.access import token_line
-
-    try:
-        print(token_line(user))
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="USER") from None

@@ -5,20 +5,31 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from importlib import import_module
 from importlib.metadata import entry_points, version
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from skerry.cli import gateway, queries, run, serve, show, streams
+from skerry.cli import gateway, ping, queries, run, serve, show, streams, users
 from skerry.cli.output import leave_output
 from skerry.client.errors import ArgumentError, GatewayError
-from skerry_protocol.packets import PROTOCOL_VERSION
+
+#: Commands that other packages add, until they are asked for: to import what they need takes longer than most commands do.
+_added = {entry.name: entry for entry in entry_points(group="skerry.commands")}
 
 
 class _Commands(TyperGroup):
     """Commands whose output may be read in part, as by ``head``: who closes it has what he wanted."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = _added.pop(cmd_name, None)
+        if entry is not None:
+            alone = typer.Typer(add_completion=False)
+            alone.command(cmd_name)(entry.load())
+            self.commands[cmd_name] = typer.main.get_command(alone)
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -54,7 +65,9 @@ app = typer.Typer(
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        print(f"skerry {version('skerry')}, protocol {PROTOCOL_VERSION}")
+        # Here, as no other command needs it.
+        protocol = import_module("skerry_protocol.packets").PROTOCOL_VERSION
+        print(f"skerry {version('skerry')}, protocol {protocol}")
         raise typer.Exit
 
 
@@ -73,12 +86,17 @@ def _begin(
     """Options that go with no command."""
 
 
+def _stands_for_an_added_one() -> None:
+    """Never called."""
+
+
 app.command("query", cls=_Asks)(queries.query)
 app.command("rows")(queries.rows)
 app.command("explain", cls=_Asks)(queries.explain)
 app.command("stop")(queries.stop)
 app.command("signal")(queries.signal)
 app.command("run")(run.run)
+app.command("ping")(ping.ping)
 app.command("list")(show.list_queries)
 app.command("catalog", cls=_Asks)(show.catalog)
 app.command("motes")(show.motes)
@@ -91,9 +109,9 @@ app.command("compact")(show.compact)
 app.add_typer(streams.app, name="stream")
 app.command("gateway")(gateway.gateway)
 app.command("serve")(serve.serve)
-app.command("token")(gateway.token)
-for entry in entry_points(group="skerry.commands"):
-    app.command(entry.name)(entry.load())
+app.add_typer(users.app, name="user")
+for name in _added:
+    app.command(name)(_stands_for_an_added_one)
 
 
 #: What a write to standard output can meet.

@@ -84,21 +84,18 @@ def query(
         return _execute(client, sql, format)
     answer = client.query(sql, linger_s=LINGER_S)
     _tell_notes(answer)
-    if answer.into is not None:
-        print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
-        return
-    if answer.srt is not None:
-        print(
-            f"query {answer.id} keeps semantic routing tree {answer.srt}; 'skerry query \"DROP SRT {answer.srt}\"' ends it",
-            file=sys.stderr,
-        )
+    kept = _kept(answer)
+    if kept is not None:
+        print(f"query {answer.id} keeps {kept}", file=sys.stderr)
         return
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
     _tell_begin(answer)
     for inner in client.queries():
         if inner["started_by"] == answer.id:
+            # What motes are asked for a join waits for nothing.
+            what = "its rows start" if inner["waits_for"] else "for it motes are asked"
             print(
-                f"its rows start query {inner['id']}: 'skerry rows {inner['id']}' shows what that says",
+                f"{what} query {inner['id']}: 'skerry rows {inner['id']}' shows what that says",
                 file=sys.stderr,
             )
     # As by Ctrl-C, also where that is ignored.
@@ -122,6 +119,7 @@ def query(
         leave_output()
     finally:
         timer.cancel()
+        _tell_zones(answer)
         if answer.id in {entry["id"] for entry in client.queries()}:
             answer.stop()
     print(f"{count} rows in {time.monotonic() - began:.0f} s", file=sys.stderr)
@@ -153,6 +151,35 @@ def _tell_notes(answer: Rows) -> None:
     """How the gateway reads what the query leaves open, and what cannot have been meant."""
     for note in [*answer.notes, *([answer.doubt] if answer.doubt is not None else [])]:
         print(f"note: {note}", file=sys.stderr)
+
+
+def _kept(answer: Rows) -> str | None:
+    """What a query without rows keeps on the motes, and how one goes on from there; None: it has rows."""
+    if answer.index is not None:
+        return f"index {answer.index}; 'skerry query \"DROP INDEX {answer.index}\"' ends it, with its data"
+    if answer.into is not None:
+        return f"its rows in {answer.into}: 'skerry points' shows it"
+    if answer.srt is not None:
+        return f"semantic routing tree {answer.srt}; 'skerry query \"DROP SRT {answer.srt}\"' ends it"
+    return None
+
+
+def _tell_zones(answer: Rows) -> None:
+    """Of a query of an index: whether all that was asked has been heard."""
+    if not answer.of_index:
+        return
+    try:
+        found = answer.status()["indexed"]
+    except GatewayError:
+        return
+    if not found["over"]:
+        return
+    asked = f"{len(found['asked'])} of the {found['of']} motes that store index {found['index']} were asked"
+    missing = ", ".join(map(str, found["missing"]))
+    print(
+        f"missing: motes {missing} did not answer; {asked}" if missing else f"complete: {asked}",
+        file=sys.stderr,
+    )
 
 
 def _tell_begin(answer: Rows) -> None:

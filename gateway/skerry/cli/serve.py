@@ -18,11 +18,8 @@ def serve(
     data: Annotated[Path, typer.Option(help="the gateway's data directory, as it is seen here")],
     gateway: Annotated[str, typer.Option(help="the gateway's HTTP API, as in http://gateway.example:8642")],
     listen: Annotated[
-        str, typer.Option(help="address to serve at; any but loopback needs --token-file")
+        str, typer.Option(help="address to serve at; any but loopback only where the gateway asks for tokens")
     ] = "127.0.0.1:8643",
-    token_file: Annotated[
-        Path | None, typer.Option(help="the gateway's file of tokens, or a copy of it, where it has one")
-    ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="certificate in PEM, for https; needs --tls-key")
     ] = None,
@@ -35,8 +32,7 @@ def serve(
 ) -> None:
     """Serve readers of a gateway on this machine, until Ctrl-C: their rows come from its data directory; it answers all else."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from skerry.api.access import TokenFileError
-    from skerry.api.listening import bind
+    from skerry.api.listening import bind, reaches_others
     from skerry.cli.servers import tls_options
     from skerry.client.errors import ArgumentError
     from skerry.serving.gateway_link import LinkError
@@ -45,13 +41,13 @@ def serve(
     log_to_stderr(verbose=verbose)
     try:
         _check(data)
-        bound = bind(listen, guarded=token_file is not None)
+        bound, guarded = bind(listen), reaches_others(listen)
         tls = tls_options(tls_cert, tls_key)
-        settings = Settings(data, gateway, f"{socket.gethostname()} {listen}", token_file, tls, extensions)
+        settings = Settings(data, gateway, f"{socket.gethostname()} {listen}", guarded, tls, extensions)
         worker = ApiWorkerProcess(settings)
         worker.link.start()
         worker.link.wait(_ANSWER_S)
-    except (ArgumentError, LinkError, TokenFileError, OSError, ValueError) as error:
+    except (ArgumentError, LinkError, OSError, ValueError) as error:
         print(f"skerry: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     scheme = "https" if tls else "http"
@@ -61,13 +57,13 @@ def serve(
 
 def _check(data: Path) -> None:
     """Raises OSError where a data directory is none, or cannot be read."""
-    from skerry.storage import worker_key
+    from skerry.storage import operator_key
     from skerry.storage.log import stream_log
 
     if not data.is_dir():
         raise OSError(f"--data {data}: there is no such directory")
     try:
-        worker_key.read(data)
+        operator_key.read(data)
         list((data / stream_log.DIRECTORY).iterdir())
     except FileNotFoundError as error:
         raise OSError(

@@ -8,40 +8,42 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from skerry.api.access import Access, Limits, Tokens
+from skerry.api.access import Access, Limits
 from skerry.api.app import create_app
 from skerry.api.connection_limit import Crowded
 from skerry.api.listening import Listening, bind, connections
+from skerry.api.operator import OperatorDoor
 from skerry.api.server import Server
 from skerry.api.worker_door import WorkerDoor
 from skerry.service.gateway import Gateway
-from skerry.storage import worker_key
+from skerry.storage import operator_key
 
 if TYPE_CHECKING:
     from skerry.serving.supervisor import ApiWorkerSupervisor
 
 
 class Servers:
-    """``listen``: where users come; ``count`` workers serve them there, none: the gateway does."""
+    """``listen``: where users come; ``count`` workers serve them there, none: the gateway does; ``tokens``: users are asked for one."""
 
-    def __init__(self, listen: str, count: int, tokens: Tokens | None, tls: dict[str, Any]) -> None:
+    def __init__(self, listen: str, count: int, tls: dict[str, Any], *, tokens: bool) -> None:
         """Raises ValueError, OSError: it cannot be listened there."""
         self._listen, self._count, self._tokens, self._tls = listen, count, tokens, tls
         # Behind workers the gateway answers those alone, on this machine.
         own = "127.0.0.1:0" if count else listen
-        self._bound: Listening = bind(own, guarded=tokens is not None)
+        self._bound: Listening = bind(own)
         self._workers: ApiWorkerSupervisor | None = None
         self._server: Server | None = None
 
     def prepare(self, daemon: Gateway, data: Path, limits: Limits, settings: dict[str, Any]) -> None:
         """For a gateway of a data directory. Raises ValueError, OSError."""
-        key = worker_key.make(data)
+        key = operator_key.make(data)
         app = create_app(
             daemon.queries,
             daemon.delivery,
             daemon.site,
-            Access(self._tokens, limits),
+            Access(daemon.users, limits, open=not self._tokens),
             WorkerDoor(key, daemon.workers, daemon.queries),
+            OperatorDoor(key, daemon.users),
         )
         application = Crowded(app, connections())
         own_tls = {} if self._count else self._tls
@@ -58,8 +60,7 @@ class Servers:
             self._workers = ApiWorkerSupervisor(
                 self._listen,
                 self._count,
-                Settings(data, own, "api", tls=self._tls, **settings),
-                guarded=self._tokens is not None,
+                Settings(data, own, "api", guarded=self._tokens, tls=self._tls, **settings),
             )
             daemon.workers.started = self._workers.states
 

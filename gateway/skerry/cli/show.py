@@ -22,11 +22,14 @@ def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None
 
 
 def _shown_sql(query: Row) -> str:
-    """What the user wrote: a query that another's rows start waits for an event to which nobody has given a name."""
+    """What the user wrote: a query that another's rows start waits for an event to which nobody has given a name, and one that motes are
+    asked for a join for none."""
     sql: str = query["sql"]
-    return (
-        sql if query["started_by"] is None else f"started by {query['started_by']}: {sql.partition(': ')[2]}"
-    )
+    if query["started_by"] is None:
+        return sql
+    event, colon, inner = sql.partition(": ")
+    started = bool(colon) and event.startswith("ON EVENT")
+    return f"started by {query['started_by']}: {inner}" if started else f"for {query['started_by']}: {sql}"
 
 
 def _few(sentences: list[str]) -> str:

@@ -21,14 +21,16 @@ ANSWER_S = 60.0
 #: For so long, in s, nobody need read a query whose process was killed, or thinks.
 LINGER_S = 3600.0
 _BEFORE = r"(?:\s|--[^\n]*(?:\n|$))*"
-_STOPS = re.compile(_BEFORE + r"(?:stop|drop(?!\s+sensors\b))\b", re.IGNORECASE)
+_STOPS = re.compile(_BEFORE + r"(?:stop|drop(?!\s+(?:sensors|attribute|stream)\b))\b", re.IGNORECASE)
 _SENSORS = re.compile(
-    _BEFORE + r"(?:(?:create|alter|drop)\s+sensors|insert|update|delete|copy|show|describe)\b", re.IGNORECASE
+    _BEFORE
+    + r"(?:(?:create|alter|drop)\s+sensors|(?:create|drop)\s+(?:attribute|stream)|insert|update|delete|copy|show|describe)\b",
+    re.IGNORECASE,
 )
 
 
 def stops(sql: str) -> bool:
-    """Whether a statement stops queries: STOP QUERY, DROP ALL, DROP STORAGE POINT, DROP SRT."""
+    """Whether a statement stops queries: STOP QUERY, DROP ALL, DROP STORAGE POINT, DROP SRT, DROP INDEX."""
     return _STOPS.match(sql) is not None
 
 
@@ -112,24 +114,51 @@ class Client:
         return stopped
 
     def execute(self, sql: str) -> dict[str, Any]:
-        """Make, change or show a table of sensors that are no motes: CREATE SENSORS, INSERT, UPDATE, DELETE, COPY, ALTER SENSORS,
-        DROP SENSORS, SHOW SENSORS, DESCRIBE. ``done`` says what came of it, ``columns`` and ``rows`` are what is shown. Raises
-        GatewayError; ArgumentError for any other statement."""
+        """Make, change or show a table of sensors that are no motes, or a stream made of others: CREATE SENSORS, INSERT, UPDATE, DELETE,
+        COPY, ALTER SENSORS, DROP SENSORS, SHOW SENSORS, DESCRIBE, CREATE STREAM, DROP STREAM, SHOW STREAMS. ``done`` says what came of
+        it, ``columns`` and ``rows`` are what is shown. Raises GatewayError; ArgumentError for any other statement."""
         if not is_about_sensors(sql):
             raise ArgumentError(f"{_short(sql)} changes no table of sensors: nothing was done; use query")
         done: dict[str, Any] = self._request("POST", "/queries", json={"sql": sql})
         return done
 
-    def run(self, command: str, argument: int | None = None, mote: int | None = None) -> dict[str, Any]:
-        """Run a command on a mote, or on all; ``token`` of the answer is for :meth:`command`."""
-        sent: dict[str, Any] = self._request(
-            "POST", "/commands", command, json={"argument": argument, "mote": mote}
-        )
+    def run(
+        self,
+        command: str,
+        argument: int | None = None,
+        mote: int | None = None,
+        position: tuple[float, float] | None = None,
+    ) -> dict[str, Any]:
+        """Run a command on a mote, or on all; ``token`` of the answer is for :meth:`command`. ``position``: of set_position, in m."""
+        how: dict[str, Any] = {"argument": argument, "mote": mote}
+        if position is not None:
+            how["position"] = list(position)
+        sent: dict[str, Any] = self._request("POST", "/commands", command, json=how)
         return sent
 
     def command(self, token: int) -> dict[str, Any]:
         """A command that was sent, with ``answers`` by mote: ``done``, ``unknown op`` or ``bad argument``."""
         found: dict[str, Any] = self._request("GET", f"/commands/{token}")
+        return found
+
+    def ping(
+        self,
+        mote: int,
+        to: int | None = None,
+        within_s: int = 120,
+        place: tuple[float, float] | None = None,
+        by: Sequence[int] = (),
+    ) -> dict[str, Any]:
+        """Have a mote send a record to another one, to whoever stands nearest to a place (x, y in m), or by motes to the last of them,
+        past the gateway; ``token`` of the answer is for :meth:`pinged`. With a mote and a place, the mote is gone to by where it stands,
+        not by the tree."""
+        asked = {"mote": mote, "to": to, "within_s": within_s, "place": place, "by": list(by)}
+        sent: dict[str, Any] = self._request("POST", "/pings", json=asked)
+        return sent
+
+    def pinged(self, token: int) -> dict[str, Any]:
+        """What became of it: ``outcome`` (None, ``arrived``, ``no way``, ``late``, ``no room``), ``hops``, ``took_s``, ``way``."""
+        found: dict[str, Any] = self._request("GET", f"/pings/{token}")
         return found
 
     def signal(self, event: str) -> list[str]:
@@ -268,7 +297,7 @@ def _check_token(token: str) -> None:
     """Raises ArgumentError, which does not name it, for what is no token."""
     if not token.isascii() or not token.isprintable() or " " in token:
         raise ArgumentError(
-            "the token has characters that no token has: expected printable ASCII without spaces, as 'skerry token USER' makes it"
+            "the token has characters that no token has: expected printable ASCII without spaces, as 'skerry user add' tells it"
         )
 
 

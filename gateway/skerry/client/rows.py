@@ -75,6 +75,9 @@ class Rows:
         #: The storage point on the motes that the rows go to: then none arrive here.
         self.into: str | None = description["into"]
         self.srt: str | None = description["srt"]
+        #: The index that it keeps on the motes, and whether it is asked of one (:meth:`status` says what ``indexed`` motes have answered).
+        self.index: str | None = description.get("index")
+        self.of_index: bool = description.get("indexed") is not None
         #: What cannot have been meant by WHERE, as it is never true, or always; None: nothing.
         self.doubt: str | None = description.get("doubt")
         #: How the query is read where it leaves something open, as in ``each 10 s, as no SAMPLE PERIOD was given``.

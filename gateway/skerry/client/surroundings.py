@@ -24,7 +24,7 @@ def options(url: str) -> dict[str, Any]:
     named = _checked(proxy(url))
     encrypted = found.scheme == "https" or (named is not None and named.startswith("https"))
     # The environment is read here, so that what is wrong in it is named; and only where something is encrypted.
-    return {"trust_env": False, "verify": _certificates() if encrypted else False, "proxy": named}
+    return {"trust_env": False, "verify": certificates() if encrypted else False, "proxy": named}
 
 
 def proxy(url: str) -> str | None:
@@ -56,8 +56,8 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _certificates() -> ssl.SSLContext | bool:
-    """Those that the environment names, else the usual ones."""
+def certificates() -> ssl.SSLContext | bool:
+    """Those to trust: what the environment names, else the usual ones. Raises ArgumentError."""
     file, directory = os.environ.get(_FILE), os.environ.get(_DIRECTORY)
     for name, value, kind, there in (
         (_FILE, file, "file", Path.is_file), (_DIRECTORY, directory, "directory", Path.is_dir)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from skerry.delivery.buffers import Readable
 from skerry.delivery.entries import Entries
+from skerry.delivery.window_snapshots import WindowSnapshots
 from skerry.execution.deliveries import Delivery, in_order
 from skerry.execution.matched import MatchedBatch
 from skerry.execution.source_matching import Asked, delivered
@@ -21,6 +22,8 @@ from skerry.planner.model.source_plans import SourcePlan
 from skerry.storage.log.record import Block
 from skerry.storage.log.source_batches import SourceFiles
 from skerry.storage.log.source_times import SourceTimes
+from skerry.windows.kept_sources import KeptOfSources, SharedCapture
+from skerry.windows.snapshot import Snapshot
 from skerry.windows.source_latest import SourceLatest
 from skerry.windows.source_windows import SourceWindows
 
@@ -64,6 +67,18 @@ class SourceUsers:
         """The user is gone."""
         self.windows.remove(user)
         self.latest.remove(user)
+
+    def __len__(self) -> int:
+        """How many things there are that rows go into."""
+        return len(self.windows) + len(self.latest)
+
+    def capture(self, texts: Mapping[str, str]) -> list[SharedCapture]:
+        """As they are, for a file. ``texts``: of users' queries."""
+        return self.windows.capture(texts) + self.latest.capture(texts)
+
+    def go_on(self, kept: KeptOfSources) -> set[str]:
+        """As others were, before the first rows come: returns whose do so."""
+        return self.windows.go_on(kept) | self.latest.go_on(kept)
 
     def wanted(self) -> dict[str, tuple[int, Asked]]:
         """By name of what is shared: the stream, and what executors are to make of its rows."""
@@ -116,10 +131,17 @@ class _Replay:
 
 
 class SourceStreams:
-    """``path``: the log's directory; ``block``: rows of the log from .. to - 1, those that it still has. A part of the engine."""
+    """``path``: the log's directory; ``block``: rows of the log from .. to - 1, those that it still has; ``snapshots``: what is kept over
+    a restart. A part of the engine."""
 
-    def __init__(self, path: Path, block: Callable[[int, int], Block], entries: Entries) -> None:
-        self.files = SourceFiles(path)
+    def __init__(
+        self,
+        path: Path,
+        block: Callable[[int, int], Block],
+        entries: Entries,
+        snapshots: WindowSnapshots | None = None,
+    ) -> None:
+        self.files, self._snapshots = SourceFiles(path), snapshots
         self._path, self._block, self._entries = path, block, entries
         self.users = SourceUsers(path, block)
         self._ends: dict[str, int] = {}
@@ -148,6 +170,15 @@ class SourceStreams:
         self._ends.pop(user, None)
         self.users.remove(user)
         self._entries.want_of_sources(self.users.wanted())
+
+    def go_on(self, kept: Snapshot, asked: Mapping[str, tuple[str, int]]) -> set[str]:
+        """As they were kept before a restart, before the first batch: returns whose rows do so. ``asked``: by user, the text of the query,
+        and the record that it begins with."""
+        return self.users.go_on(KeptOfSources(kept.row, kept.sources, asked))
+
+    def capture(self, texts: Mapping[str, str]) -> list[SharedCapture]:
+        """As they are, for a file. ``texts``: of users' queries."""
+        return self.users.capture(texts)
 
     def catch_up(self, end: int) -> None:
         """What windows hold after a restart, from the log as far as it reaches back."""
@@ -180,24 +211,23 @@ class SourceStreams:
         """By user, why there are no more windows."""
         return self.users.windows.exceeded
 
-    def replay(self, user: str, plan: SourcePlan, block: Block, begin: int) -> list[Delivery]:
-        """A user's rows of an older part of the log. ``begin``: with which row his query began."""
+    def replay(self, user: str, text: str, plan: SourcePlan, block: Block, begin: int) -> list[Delivery]:
+        """A user's rows of an older part of the log. ``text``: of his query; ``begin``: with which row it began."""
         assert plan.stream is not None
         if plan.gathers:
-            return self._replay_made(user, plan, block, begin)
+            return self._replay_made(user, text, plan, block, begin)
         found = [delivered(plan, rows) for rows in rows_of(self.files, block, plan.stream).values()]
         return [delivery for delivery in found if delivery is not None]
 
-    def _replay_made(self, user: str, plan: SourcePlan, block: Block, begin: int) -> list[Delivery]:
+    def _replay_made(
+        self, user: str, text: str, plan: SourcePlan, block: Block, begin: int
+    ) -> list[Delivery]:
         """The rows since his query began tell, so that the way there is kept for the next call."""
         assert plan.stream is not None
         with self._lock:
             replay = self._replays.pop(user, None)
         if replay is None or replay.at > block.first:
-            users = SourceUsers(self._path, self._block)
-            replay = _Replay(users, users.add(user, plan, begin, begin), begin)
-            if user in self._ends:
-                users.end(user, self._ends[user])
+            replay = self._replay_begun(user, text, plan, begin, block.first)
         for earlier in self._blocks(replay.at, block.first):
             for rows in rows_of(self.files, earlier, plan.stream).values():
                 replay.users.process(plan.stream, rows, earlier.end)
@@ -210,3 +240,14 @@ class SourceStreams:
                 self._replays[user] = replay
         found = [part.delivery(replay.views[key]) for key, part in parts.items() if key in replay.views]
         return in_order([part for part in found if part is not None])
+
+    def _replay_begun(self, user: str, text: str, plan: SourcePlan, begin: int, first: int) -> _Replay:
+        """On the way to row ``first``: with what was kept before it, if anything, or with the first row."""
+        users = SourceUsers(self._path, self._block)
+        views = users.add(user, plan, begin, begin)
+        if user in self._ends:
+            users.end(user, self._ends[user])
+        kept = self._snapshots.before(first) if self._snapshots is not None else None
+        if kept is not None and users.go_on(KeptOfSources(kept.row, kept.sources, {user: (text, begin)})):
+            return _Replay(users, views, kept.row)
+        return _Replay(users, views, begin)

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skerry.execution.join_sets import PLACES, JoinGroup
+from skerry.execution.join_motes import MoteRows
+from skerry.execution.join_sets import JoinGroup
+from skerry.execution.mined_rows import PLACES
 from skerry.execution.range_index import Int64
-from skerry.execution.source_rows import read
-from skerry.joins.progress import NEVER
+from skerry.execution.source_rows import SourceRows, read
 from skerry.planner.model import source_plans as plans
 from skerry.sensors.evaluate import evaluate, passes
 from skerry.sensors.join_conditions import calculated, type_of
@@ -25,29 +26,42 @@ Streams = Mapping[int, tuple[Int64, Mapping[str, pa.Array]]]
 def rows_of(files: SourceFiles, numbers: Int64, records: Records, streams: set[int]) -> Streams:
     """Those of some streams among some records."""
     wanted = np.isin(records["stream"], list(streams))
-    found = {}
-    for stream, rows in read(files, numbers[wanted], records[wanted]).items():
-        # A row is named by its batch's number and its place in that.
-        begins = np.searchsorted(rows.numbers, rows.numbers)
-        places = np.arange(len(rows.numbers), dtype=np.int64) - begins
-        found[stream] = (rows.numbers << PLACES) + places, rows.columns
-    return found
+    return {stream: numbered(rows) for stream, rows in read(files, numbers[wanted], records[wanted]).items()}
 
 
-def tables_of(group: JoinGroup, streams: Streams) -> dict[str, pa.Table]:
-    """A group's rows by its streams' names, as :class:`skerry.joins.intake.Intake` takes them; {}: there are none."""
+def numbered(rows: SourceRows) -> tuple[Int64, Mapping[str, pa.Array]]:
+    """A stream's rows, each named by its batch's number and its place in that."""
+    begins = np.searchsorted(rows.numbers, rows.numbers)
+    places = np.arange(len(rows.numbers), dtype=np.int64) - begins
+    return (rows.numbers << PLACES) + places, rows.columns
+
+
+def tables_of(
+    group: JoinGroup, streams: Streams, motes: Mapping[str, MoteRows], numbers: Int64, records: Records
+) -> dict[str, pa.Table]:
+    """A group's rows by its streams' names, as :class:`skerry.joins.intake.Intake` takes them; {}: there are none. ``motes``: by its
+    streams of motes, which of the records are theirs."""
     found = {}
+    for name, of_motes in motes.items():
+        rows = of_motes.among(numbers, records) if len(records) else None
+        if rows is None:
+            continue
+        own, taken = rows
+        mine = own >= group.since
+        if mine.any():
+            kept = {column: values.filter(pa.array(mine)) for column, values in taken.items()}
+            found[name] = _table(group, name, own[mine] << PLACES, kept)
     for name, (number, chosen) in group.streams.items():
         if number not in streams:
             continue
-        numbers, columns = streams[number]
-        mine = passes(chosen, columns, len(numbers)).to_numpy(zero_copy_only=False)
-        mine &= numbers >= group.since << PLACES
+        rows_numbers, columns = streams[number]
+        mine = passes(chosen, columns, len(rows_numbers)).to_numpy(zero_copy_only=False)
+        mine &= rows_numbers >= group.since << PLACES
         if not mine.any():
             continue
         places = pa.array(np.flatnonzero(mine))
         taken = {column: values.take(places) for column, values in columns.items()}
-        found[name] = _table(group, name, numbers[mine], taken)
+        found[name] = _table(group, name, rows_numbers[mine], taken)
     return found
 
 
@@ -78,10 +92,11 @@ def _column(name: str, kind: pa.DataType, columns: Mapping[str, pa.Array], count
     return values.cast(kind)
 
 
-def greatest(tables: Mapping[str, pa.Table]) -> int:
-    """The greatest time of a group's rows."""
-    found = [int(pc.max(table.column("time")).as_py()) for table in tables.values() if table.num_rows]
-    return max(found, default=NEVER)
+def greatest(tables: Mapping[str, pa.Table]) -> dict[str, int]:
+    """By stream the greatest time of a group's rows."""
+    return {
+        name: int(pc.max(table.column("time")).as_py()) for name, table in tables.items() if table.num_rows
+    }
 
 
 def whole_rows(pieces: list[tuple[int, Records]]) -> Iterator[tuple[Int64, Records]]:

@@ -1,7 +1,11 @@
-"""The joins that there are, as groups that share an operator each: a function of the changes so far, the same in every process.
+"""The joins that there are, as groups that share an operator each, and what is mined: a function of the changes so far, the same in every
+process.
 
 A change is ``[version, "join", name, since, spec]``: a join of rows from number ``since`` of the log on, as the planner says it
-(:mod:`skerry.sensors.join_planning`); ``[version, "ended", name]``: no more rows come; or ``[version, "gone", name]``.
+(:mod:`skerry.sensors.join_planning`), or what is mined in them (:mod:`skerry.sensors.mining_planning`);
+``[version, "motes", name, sql, rows]``: which rows of the log are from then on what motes are asked for it by this query
+(:mod:`skerry.execution.join_motes`); ``[version, "ended", name]``: no more rows come; ``[version, "failed", name, text]``: its group has
+lost rows, and why; or ``[version, "gone", name]``.
 The first one, ``[version, "since", "", groups]``, says where versions go on, and which groups have gone before.
 """
 
@@ -14,17 +18,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from skerry.execution.join_motes import MoteRows
+from skerry.execution.mined_rows import PLACES, MinedGroup
 from skerry.joins.conditions import Column, decode
 from skerry.joins.group import Group
-from skerry.joins.join import Join, JoinError
+from skerry.joins.join import Join, JoinError, Step
 from skerry.joins.windows import UNBOUNDED, Window
 from skerry.planner.model.source_plans import Term
 from skerry.sensors.join_conditions import type_of
 
-#: Rows of a record of the log have numbers of their own: its number, and behind so many bits the place in it.
-PLACES = 20
-#: Into how many parts a group's state is dealt: more than there are cores.
-BUCKETS = 8
 SINCE = "since"
 Change = list[Any]
 
@@ -40,10 +42,13 @@ class Selected:
 
 @dataclass(frozen=True)
 class Member:
-    """A join of a group."""
+    """A join of a group. ``written``: by column of its answers' batches the term over ``select`` that it is, of those that it has
+    ``asked``; None: all of ``select``, as it is."""
 
     join: Join
     select: Mapping[str, Selected]
+    written: Mapping[str, Term] | None = None
+    asked: Term | None = None
 
 
 @dataclass
@@ -55,13 +60,25 @@ class JoinGroup:
     group: Group
     streams: dict[str, tuple[int, Term | None]]
     since: int
+    #: By stream of motes, what they are asked.
+    motes: dict[str, str]
     members: dict[str, Member] = field(default_factory=dict)
     ended: bool = False
 
     @property
-    def counts_rows(self) -> bool:
-        """Whether any of its windows is one of rows."""
-        return any(member.join.graph.has_rows for member in self.members.values())
+    def algorithm(self) -> str:
+        """Which one joins."""
+        return self.group.algorithm
+
+    def remove(self, name: str) -> None:
+        """A join is over."""
+        self.group.remove(name)
+        del self.members[name]
+
+    @property
+    def waits(self) -> bool:
+        """Whether answers wait for progress, and some may come when all sources have ended."""
+        return self.group.has_rows or self.group.is_outer
 
 
 class JoinSets:
@@ -69,13 +86,17 @@ class JoinSets:
 
     def __init__(self) -> None:
         self.version = 0
-        self.groups: dict[str, JoinGroup] = {}
+        self.groups: dict[str, JoinGroup | MinedGroup] = {}
         self._by_key: dict[str, list[str]] = {}
         #: By join: its group.
         self.group_of: dict[str, str] = {}
         #: Groups that have gone, or ended, with the version that says so.
         self.gone: list[tuple[int, str]] = []
+        #: By join and what motes are asked for it.
+        self.of_motes: dict[str, dict[str, MoteRows]] = {}
         self.ended: list[tuple[int, str]] = []
+        #: Groups that have stopped, and why: what they keep lacks rows, so that nobody else may share it.
+        self.failed: dict[str, str] = {}
 
     def apply(self, change: Change) -> None:
         """The next one."""
@@ -85,27 +106,49 @@ class JoinSets:
             self.gone += [(version, group) for group in rest[0]]
         elif kind == "join":
             self._add(name, *rest)
+        elif kind == "motes":
+            self.of_motes.setdefault(name, {})[rest[0]] = MoteRows.of(rest[1])
         elif kind == "ended":
             self._end(name)
+        elif kind == "failed":
+            if name in self.group_of:
+                self.failed.setdefault(self.group_of[name], rest[0])
         elif kind == "gone":
             self._remove(name)
 
     def streams(self) -> set[int]:
         """Streams of the log that anybody reads."""
-        return {number for group in self.groups.values() for number, _ in group.streams.values()}
+        found = {number for group in self.groups.values() for number, _ in group.streams.values()}
+        for group in self.groups.values():
+            found |= {number for rows in self.mote_rows(group).values() for number in rows.feeds}
+        return found
+
+    def mote_rows(self, group: JoinGroup | MinedGroup) -> dict[str, MoteRows]:
+        """By a group's streams of motes, which rows of the log they are: as for the oldest of its joins, as all ask for the same."""
+        if not group.motes:
+            return {}
+        known = self.of_motes.get(next(iter(group.members)), {})
+        return {name: known[sql] for name, sql in group.motes.items() if sql in known}
 
     def _add(self, name: str, since: int, spec: Mapping[str, Any]) -> None:
+        if "mines" in spec:
+            mined = MinedGroup(str(self.version), spec, since, {name: None})
+            self.groups[mined.name], self.group_of[name] = mined, mined.name
+            return
         member, key = member_of(spec), _key(name, spec)
         for known in self._by_key.get(key, []):
-            if self._joins(self.groups[known], name, member, since, spec):
+            before = self.groups[known]
+            if isinstance(before, JoinGroup) and self._joins(before, name, member, since, spec):
                 return
         streams = {
             stream: (one["number"], Term.from_list(one["chosen"]) if one["chosen"] is not None else None)
             for stream, one in spec["streams"].items()
+            if one.get("motes") is None
         }
+        motes = {stream: one["motes"] for stream, one in spec["streams"].items() if one.get("motes")}
         schemas = {stream: _schema(one["fields"]) for stream, one in spec["streams"].items()}
         group = JoinGroup(
-            str(self.version), Group(schemas, spec["algorithm"], spec["lateness_us"]), streams, since
+            str(self.version), Group(schemas, spec["algorithm"], spec["lateness_us"]), streams, since, motes
         )
         group.group.add(name, member.join, since << PLACES)
         group.members[name] = member
@@ -117,7 +160,7 @@ class JoinSets:
         self, group: JoinGroup, name: str, member: Member, since: int, spec: Mapping[str, Any]
     ) -> bool:
         """Whether a group has taken one more."""
-        if group.ended:
+        if group.ended or group.name in self.failed:
             return False
         schemas = group.group.schemas
         try:
@@ -142,7 +185,7 @@ class JoinSets:
         found = self.group_of.get(name)
         if found is not None:
             group = self.groups[found]
-            if group.counts_rows:
+            if group.waits:
                 group.ended = True
             self.ended.append((self.version, found))
 
@@ -151,10 +194,11 @@ class JoinSets:
         if found is None:
             return
         group = self.groups[found]
-        group.group.remove(name)
-        del group.members[name]
+        self.of_motes.pop(name, None)
+        group.remove(name)
         if not group.members:
             del self.groups[found]
+            self.failed.pop(found, None)
             for known in self._by_key.values():
                 if found in known:
                     known.remove(found)
@@ -166,8 +210,14 @@ def member_of(spec: Mapping[str, Any]) -> Member:
     windows = {frozenset((one, other)): Window(us, rows) for one, other, us, rows in spec["windows"]}
     select = {name: Selected(*made) for name, made in spec["select"].items()}
     wanted = tuple(dict.fromkeys(Column(made.alias, made.name) for made in select.values()))
-    join = Join(spec["aliases"], windows, decode(spec["where"].encode()), wanted, spec["lateness_us"])
-    return Member(join, select)
+    where = decode(spec["where"].encode())
+    steps = tuple(Step(kind, decode(on.encode())) for kind, on in spec["steps"])
+    join = Join(spec["aliases"], windows, where, wanted, spec["lateness_us"], steps)
+    made = spec.get("made")
+    if made is None:
+        return Member(join, select)
+    written = {name: Term.from_list(term) for name, term in made["written"]}
+    return Member(join, select, written, Term.from_list(made["asked"]) if made["asked"] is not None else None)
 
 
 def _schema(fields: Mapping[str, str]) -> pa.Schema:
@@ -177,10 +227,10 @@ def _schema(fields: Mapping[str, str]) -> pa.Schema:
 def _key(name: str, spec: Mapping[str, Any]) -> str:
     """What joins have in common that share an operator."""
     join = member_of(spec).join
-    if join.graph.has_rows:
+    if join.graph.has_rows or join.is_outer or len(join.aliases) == 1 or spec.get("alone"):
         return f"alone {name}"
     # Panes of time are dealt to buckets by their length.
-    reach = max(join.graph.retention(place) for place in range(len(join.aliases)))
+    reach = max(join.retention(place) for place in range(len(join.aliases)))
     assert reach < UNBOUNDED, "a window without rows is of time"
     pane = reach if spec["algorithm"] != "HW" else None
     return json.dumps([spec["algorithm"], spec["lateness_us"], sorted(spec["streams"]), pane])

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from skerry.built_library import load
 from skerry_protocol.packets import Aggregate
 
 #: (count, value), of motes in 16 and 32 bits, at the gateway in 32 and 64; value None: it left these, and means nothing.
 Cell = tuple[int, int | None]
 State = Sequence[Cell]
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-#: What a wheel carries, and where a checkout is built.
-_INSTALLED, _CHECKOUT = _PACKAGE / "built", _PACKAGE.parents[1]
 _NAME = "libskerry_aggregates.so"
 #: AVG is a sum that the gateway divides.
 _NAMES_IN_C = {Aggregate.AVG: "sum", Aggregate.MIN: "minimum", Aggregate.MAX: "maximum"}
@@ -39,10 +35,6 @@ class _Struct(ctypes.Structure):
     """struct aggregate."""
 
     _fields_ = (("cells", ctypes.c_uint8), ("initialise", _INITIALISE), ("merge", _MERGE))
-
-
-class LibraryError(RuntimeError):
-    """The library is not there; one line that says what makes it."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +83,4 @@ def check() -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    built = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT / "build"
-    path = Path(os.environ.get("SKERRY_BUILD", built)) / "firmware" / _NAME
-    try:
-        return ctypes.CDLL(str(path))
-    except OSError as error:
-        mended = "install skerry anew" if built == _INSTALLED else f"run 'make firmware' in {_CHECKOUT}"
-        why = str(error) if path.exists() else f"{path} is missing"
-        raise LibraryError(f"{why}: {mended}") from None
+    return load(_NAME)

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from skerry.expressions.expression import LIKE, PLAIN, TEXT_LEAF, Expr, Kind, decimal_text
 from skerry.expressions.unit_algebra import difference_unit, product_unit, sum_unit
-from skerry_protocol.attributes import Attribute, ValueFormat
-from skerry_protocol.bytecode import MAXIMUM_POWER, Op
+from skerry_protocol.attributes import BY_NAME, Attribute, ValueFormat
+from skerry_protocol.bytecode import MAXIMUM_POWER, Op, hashed
 from skerry_protocol.packets import Aggregate
 
 INT32_MAXIMUM = 2**31 - 1
@@ -25,6 +25,8 @@ INT64_MAXIMUM = 2**63 - 1
 _WALKED = 64
 #: Digits that a quotient has beyond its operands'.
 QUOTIENT_DIGITS = 3
+#: Decimal places of random().
+RANDOM_DIGITS = 6
 
 _FLIPPED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE}
 
@@ -313,6 +315,25 @@ def only_where(argument: Expr | None, condition: Expr | None) -> Expr | None:
     return Expr(Op.ADD, (argument, there), None, *bounds, Kind.NUMBER, argument.unit, final=("where",))
 
 
+def absolute(a: Expr) -> Expr:
+    """``|a|``."""
+    low = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+    return _number(Op.ABS, (a,), a.digits, low, _magnitude(a), a.unit)
+
+
+def hash_of(a: Expr) -> Expr:
+    """``hash(a)``, of the integer that it is in units of its last decimal place."""
+    return _number(Op.HASH, (a,), 0, 0, INT32_MAXIMUM, PLAIN)
+
+
+def random(seed: int) -> Expr:
+    """A number from 0 to below 1 that depends on the seed, 0 to 2^31 - 1, the mote and the epoch alone."""
+    mote, epoch = attribute(BY_NAME["nodeid"]), attribute(BY_NAME["epoch"])
+    drawn = hash_of(subtract(hash_of(subtract(mote, number(seed, 0))), epoch))
+    below = modulo(drawn, number(10**RANDOM_DIGITS, 0))
+    return replace(below, digits=RANDOM_DIGITS, unit=PLAIN, final=("named", f"random({seed})"))
+
+
 def hypotenuse(a: Expr, b: Expr) -> Expr:
     """``sqrt(a * a + b * b)``, rounded."""
     a, b = align(a, b)
@@ -392,6 +413,8 @@ def apply_number(op: Op, power: int, values: list[int]) -> int | None:
         Op.MOD: lambda: (abs(a) % abs(b)) * (-1 if a < 0 else 1),
         Op.NEG: lambda: -a,
         Op.HYPOT: lambda: rounded_hypotenuse(a, b),
+        Op.ABS: lambda: abs(a),
+        Op.HASH: lambda: hashed(a),
         Op.UPSCALE: lambda: a * factor,
         Op.DOWNSCALE: lambda: rounded_quotient(a, factor),
     }

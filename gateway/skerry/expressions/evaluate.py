@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skerry.expressions.build import QUOTIENT_DIGITS
 from skerry.expressions.expression import LIKE, TEXT_LEAF, TIME_LEAF, Expr, attributes_of, is_of_texts
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.bytecode import Op
+from skerry_protocol.bytecode import HASH_FACTORS, HASH_SHIFTS, Op
 
 Values = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -187,6 +187,14 @@ def _hypotenuses(a: Values, b: Values) -> Values:
     return root
 
 
+def _hashes(values: Values) -> Values:
+    """:func:`skerry_protocol.bytecode.hashed` of each."""
+    x = values.astype(np.uint64) & np.uint64(0xFFFFFFFF)
+    for shift, factor in zip(HASH_SHIFTS, (*HASH_FACTORS, 1), strict=True):
+        x = (x ^ x >> np.uint64(shift)) * np.uint64(factor) & np.uint64(0xFFFFFFFF)
+    return (x & np.uint64(0x7FFFFFFF)).astype(np.int64)
+
+
 def _scaled_down(values: Values, factor: int) -> Values:
     return values if factor == 1 else rounded_quotients(values, np.full(1, factor, np.int64))
 
@@ -199,6 +207,8 @@ _NUMERIC: dict[Op, Callable[[Values, Values, int], NDArray[np.generic]]] = {
     Op.MOD: lambda a, b, _: np.fmod(a, b),
     Op.NEG: lambda a, _b, _: -a,
     Op.HYPOT: lambda a, b, _: _hypotenuses(a, b),
+    Op.ABS: lambda a, _b, _: np.abs(a),
+    Op.HASH: lambda a, _b, _: _hashes(a),
     Op.UPSCALE: lambda a, _b, factor: a * factor,
     Op.DOWNSCALE: lambda a, _b, factor: _scaled_down(a, factor),
     Op.EQ: lambda a, b, _: a == b,

@@ -63,6 +63,8 @@ class Expr:
     aggregate: Aggregate = Aggregate.NONE
     cells: int = 1
     final: tuple[str | int, ...] = ()
+    #: What users call an attribute, where that is not what motes call it.
+    label: str = field(default="", compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class Expr:
     def __reduce__(self) -> tuple[Any, ...]:
         # In another process texts have other hashes.
         own = (self.op, self.args, self.operand, self.digits, self.low, self.high)
-        return Expr, (*own, self.kind, self.unit, self.aggregate, self.cells, self.final)
+        return Expr, (*own, self.kind, self.unit, self.aggregate, self.cells, self.final, self.label)
 
     @property
     def is_constant(self) -> bool:
@@ -97,14 +99,14 @@ class Expr:
     def to_list(self) -> list[Any]:
         """For JSON; see :func:`from_list`."""
         return [self.op.name, self.operand, self.digits, self.low, self.high, self.kind.value, self.unit,
-                int(self.aggregate), [argument.to_list() for argument in self.args], self.cells, list(self.final)]  # fmt: skip
+                int(self.aggregate), [argument.to_list() for argument in self.args], self.cells, list(self.final), self.label]  # fmt: skip
 
 
 def from_list(data: list[Any]) -> Expr:
     """The expression that :meth:`Expr.to_list` wrote."""
-    op, operand, digits, low, high, kind, unit, aggregate, args, cells, final = data
+    op, operand, digits, low, high, kind, unit, aggregate, args, cells, final, label = data
     return Expr(Op[op], tuple(from_list(argument) for argument in args), operand, digits, low, high,
-                Kind(kind), unit, Aggregate(aggregate), cells, tuple(final))  # fmt: skip
+                Kind(kind), unit, Aggregate(aggregate), cells, tuple(final), label)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)
@@ -146,6 +148,9 @@ _SYMBOL = {
 }  # fmt: skip
 
 
+_FUNCTIONS = {Op.HYPOT: "hypot", Op.ABS: "abs", Op.HASH: "hash"}
+
+
 def decimal_text(value: int, digits: int) -> str:
     """``integer * 10**-digits`` without superfluous zeros: (2550, 2) → ``25.5``."""
     if digits == 0:
@@ -163,7 +168,7 @@ def render(expr: Expr) -> str:
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         return render(expr.args[0])
-    if expr.op in (Op.HYPOT, Op.CHANGES) or expr.final == ("where",):
+    if expr.op in (*_FUNCTIONS, Op.CHANGES) or expr.final == ("where",):
         return _render_made(expr)
     inner = [f"({render(a)})" if _is_binary(a) else render(a) for a in expr.args]
     if len(inner) == 2:
@@ -173,10 +178,12 @@ def render(expr: Expr) -> str:
 
 
 def _render_made(expr: Expr) -> str:
-    """What the planner makes of more than one part."""
-    if expr.op in (Op.HYPOT, Op.CHANGES):
-        inside = ", ".join(map(render, expr.args))
-        return f"hypot({inside})" if expr.op is Op.HYPOT else f"{inside} can change its {expr.final[-1]}"
+    """Functions, and what the planner makes of more than one part."""
+    inside = ", ".join(map(render, expr.args))
+    if expr.op in _FUNCTIONS:
+        return f"{_FUNCTIONS[expr.op]}({inside})"
+    if expr.op is Op.CHANGES:
+        return f"{inside} can change its {expr.final[-1]}"
     # Of what is aggregated, or of COUNT(*)'s rows, those for which a condition is true.
     what, there = ("*", expr) if expr.op is Op.DIV else (render(expr.args[0]), expr.args[1])
     return f"{what} where {render(there.args[1])}"
@@ -242,7 +249,7 @@ def _render_number(expr: Expr) -> str:
     if expr.op is Op.NULL or expr.operand is None:
         return "NULL"
     if expr.op is Op.ATTR:
-        return BY_NUMBER[expr.operand].name
+        return expr.label or BY_NUMBER[expr.operand].name
     if expr.op is Op.STORED:
         return str(expr.final[-1])
     return decimal_text(expr.operand, expr.digits)

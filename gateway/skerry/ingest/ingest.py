@@ -14,6 +14,7 @@ from construct import Container
 
 from skerry.ingest.epoch_states import EpochStates, fill
 from skerry.ingest.frames import Frame, Framed
+from skerry.ingest.joined_rows import JoinedRows
 from skerry.ingest.known_rows import KnownRows, by_stream, keys
 from skerry.ingest.mote_windows import MoteWindows
 from skerry.ingest.partial_states import Partial, from_packet
@@ -24,6 +25,7 @@ from skerry.ingest.roll import Roll, SingleNetwork
 from skerry.ingest.row_states import OVER_MS, RowEpochs, Values, epoch_of, projected, states_of
 from skerry.ingest.stored_frames import Line
 from skerry.planner.model.columns import projection
+from skerry.planner.model.pairing import pairs_clause
 from skerry.storage.log.record import RECORD, Kind, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Derived, Source, Stream, StreamEpoch, roots_of
@@ -66,6 +68,8 @@ class Ingest:
         #: By number of the stream that they make.
         self._derivations: dict[int, tuple[Stream, Source, Derivation | MoteWindows]] = {}
         self._saved: set[int] = set()
+        #: Of queries whose rows motes join with each other, by number of the stream.
+        self._joins: dict[int, tuple[Stream, Source, JoinedRows]] = {}
         self._known = KnownRows()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
@@ -144,6 +148,7 @@ class Ingest:
         self._undo.clear()
         self._append(np.empty(0, RECORD), log, now_ms)
         self._complete(log, now_ms)
+        self._join(log, now_ms)
         self._undo.clear()
         self._append(self._overdue(now_ms), log, now_ms)
         self.tell(log)
@@ -184,12 +189,15 @@ class Ingest:
         session of a root, None where it has none, and as each stream says where nothing is said."""
         tail = log.tail(TAIL)
         self._remember_stored(tail, streams, session_of)
-        told = set(zip(tail["stream"].tolist(), tail["epoch"].tolist(), strict=True))
+        told: set[tuple[int, int]] | None = None
         for number, places in by_stream(tail):
             stream = streams.get(number)
             source = source_of(stream) if stream is not None else None
-            if stream is not None and source is not None and not stream.mote_query.aggregate:
-                self._resume(tail[places[-RESUMED:]], stream, source, told)
+            if stream is None or source is None or stream.mote_query.aggregate or not source.views(stream):
+                continue
+            if told is None:
+                told = set(zip(tail["stream"].tolist(), tail["epoch"].tolist(), strict=True))
+            self._resume(tail[places[-RESUMED:]], stream, source, told)
         if self._reorder is not None:
             held = keys(self._reorder.records, streams)
             self._reorder.forget([key is not None and key in self._known for key in held])
@@ -203,13 +211,13 @@ class Ingest:
         ``told``: streams and epochs that are in the log."""
         width = len(stream.mote_query.columns)
         views = source.views(stream)
-        for record in records if views else ():
+        for record in records:
             nulls, epoch = int(record["nulls"]), int(record["epoch"])
             values = record["value"][:width].tolist()
             row = tuple(None if nulls >> i & 1 else value for i, value in enumerate(values))
             for _ in self._derived_rows(stream, source, views, int(record["node"]), epoch, row):
                 pass  # it is in the log
-        for epoch in dict.fromkeys(records["epoch"].tolist()) if views else ():
+        for epoch in dict.fromkeys(records["epoch"].tolist()):
             places = (placed for _, placed in self._states_at(stream, source, epoch))
             if any((placed.stream.number, placed.epoch) in told for placed in places):
                 self._epochs.was_told(stream, epoch)
@@ -218,10 +226,7 @@ class Ingest:
         self, records: Records, streams: dict[int, Stream], session_of: Callable[[int], int | None] | None
     ) -> None:
         """Rows and states that are on the disk."""
-        self._known.begin()
-        for key in keys(records, streams):
-            if key is not None:
-                self._known.add(key)
+        self._known.remember(records, streams)
         for number, places in by_stream(records):
             stream = streams.get(number)
             if stream is None or not stream.mote_query.aggregate:
@@ -255,12 +260,19 @@ class Ingest:
                 if query.stream is None:
                     self.counters.unknown += 1
                     continue
+                if pairs_clause(query.stream.mote_query) is not None:
+                    self._unjoined(row, query.stream, one.source)
+                    continue
                 made = list(self._derived(row, query)) if query.views else ()
                 self._row(row, query, query.stream, rows)
                 for other in made:
                     of = queries.get(other.query) or self._query(other, one.source, queries, rows.arrival)
                     if of.stream is not None:
                         self._row(other, of, of.stream, rows)
+            for made_row in self._joined(one):
+                of = queries.get(made_row.query) or self._query(made_row, one.source, queries, rows.arrival)
+                if of.stream is not None:
+                    self._row(made_row, of, of.stream, rows)
         whole = self._whole()
         if not whole:
             return rows.records()
@@ -286,6 +298,55 @@ class Ingest:
             return
         for at in range(0, len(body.values), size):
             yield Result(body.query, body.node, body.epoch + at // size, 0, body.values[at : at + size])
+
+    # ---- pairs of motes ----
+
+    def _pairs_of(self, stream: Stream, source: Source) -> JoinedRows:
+        if stream.number not in self._joins:
+            self._joins[stream.number] = stream, source, JoinedRows(stream.mote_query)
+        return self._joins[stream.number][2]
+
+    def _unjoined(self, row: Result, stream: Stream, source: Source) -> None:
+        """A mote's row that is to be joined here."""
+        try:
+            self._pairs_of(stream, source).take(row)
+        except PacketError:
+            self.counters.malformed += 1
+
+    def _joined(self, brought: Brought) -> Iterator[Result]:
+        """Rows that motes have joined."""
+        for packet in brought.packets:
+            if packet.type is not PacketType.JOINED:
+                continue
+            stream = brought.source.stream_of(packet.body.query)
+            if stream is None or pairs_clause(stream.mote_query) is None:
+                self.counters.unknown += 1
+                continue
+            try:
+                yield self._pairs_of(stream, brought.source).joined(packet.body)
+            except PacketError:
+                self.counters.malformed += 1
+
+    def _join(self, log: StreamLog, now_ms: int) -> None:
+        """Store what meets here. OSError: some other time."""
+        for number, (stream, source, pairs) in list(self._joins.items()):
+            if source.stream_of(stream.query) is not stream:
+                del self._joins[number]
+                continue
+            until, made = pairs.due(stream.query, now_ms if source.now_ms is None else source.now_ms())
+            if made:
+                self._undo.clear()
+                self._undo.append(self._known.begin())
+                rows = RowRecords(time.time_ns() // 1000)
+                query = QueryRows(source, stream, self._layout(stream), rows.arrival)
+                for row in made:
+                    self._row(row, query, stream, rows)
+                self._append(rows.records(), log, now_ms)
+            pairs.done(until)
+
+    def strays(self, query: int) -> int:
+        """Rows of a mote query that have come up though motes were to join them, since the start."""
+        return sum(pairs.strays for stream, _, pairs in self._joins.values() if stream.query == query)
 
     def _query(self, row: Result, source: Source, queries: dict[int, QueryRows], arrival: int) -> QueryRows:
         """What is to be known of a row's query; it is remembered in ``queries``."""

@@ -11,6 +11,9 @@ from skerry.joins.join import Join
 from skerry.joins.pool import View
 from skerry.joins.progress import Int64
 
+#: In answers of LEFT and ASOF JOIN: the number of the row with which they came; of windows of rows: that of the latest row.
+DECIDED = "decided"
+
 
 def table_of(
     join: Join, views: Sequence[View], places: Sequence[Int64], *, by_time: bool = False
@@ -25,9 +28,11 @@ def table_of(
             [np.where(own == last, number, -1) for own, number in zip(times, numbers, strict=True)]
         )
         order = np.lexsort([*numbers[::-1], latest, last])
+        decided = {DECIDED: pa.array(latest[order])}
     else:
         order = np.lexsort([*numbers[::-1], np.maximum.reduce(numbers)])
-    columns = {"time": pa.array(last[order])}
+        decided = {}
+    columns = {"time": pa.array(last[order]), **decided}
     columns |= {
         f"{alias}.number": pa.array(own[order]) for alias, own in zip(join.aliases, numbers, strict=True)
     }

@@ -3,7 +3,8 @@
 Without an equality over all streams panes of time are dealt to buckets in turn. A pane is as long as rows of an answer are apart at most:
 the rows of an answer are in the pane of its earliest one and in the next one. So each row goes to its own pane and to the one before, and
 a bucket gives the answers whose earliest row is in a pane of its own. A join with windows of rows has one bucket, as rows of all keys
-count.
+count, and so has a LEFT or ASOF JOIN without keys, as all that a row could meet decide what it is answered by. Rows that meet nobody have
+one, too.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from skerry.joins.progress import Bool, Int64
 from skerry.joins.rows import Rows
 from skerry.joins.windows import UNBOUNDED
 
+#: Into how many parts a join's state is dealt, more than there are cores; and bytes of each in memory at most.
+BUCKETS, BUCKET_BYTES = 8, 1 << 29
+
 
 class Buckets:
     """``count``: into how many rows are dealt; more than there are cores, so that they are busy alike."""
 
     def __init__(self, group: Group, count: int) -> None:
-        counted = any(entry.join.graph.has_rows for entry in group.entries.values())
-        self.count = 1 if counted else count
         self._by_key = group.algorithm == "HW"
+        self.count = 1 if group.has_rows or (group.is_whole and not self._by_key) else count
         reach = max(need.retention_us for need in group.needs.values())
         self._pane_us = max(reach, 1) if reach < UNBOUNDED else UNBOUNDED
 

@@ -14,6 +14,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skerry.joins import functions
+
 Constant: TypeAlias = int | float | str | bool | None
 #: What a column's values are: by alias and name.
 Columns: TypeAlias = Callable[[str, str], pa.Array]
@@ -53,7 +55,14 @@ class Calculated(msgspec.Struct, frozen=True, tag="calculated"):
     right: Operand
 
 
-Operand: TypeAlias = Column | Value | Calculated
+class Called(msgspec.Struct, frozen=True, tag="called"):
+    """A function of numbers: see :mod:`skerry.joins.functions`."""
+
+    function: Literal["ABS", "HASH", "DIST"]
+    arguments: tuple[Operand, ...]
+
+
+Operand: TypeAlias = Column | Value | Calculated | Called
 
 
 class Compared(msgspec.Struct, frozen=True, tag="compared"):
@@ -101,6 +110,8 @@ def evaluate(node: Node, columns: Columns, length: int) -> pa.Array:  # noqa: PL
             return pa.repeat(pa.scalar(value), length)
         case Calculated(sign, left, right):
             return _calculated(sign, *_both(left, right, columns, length))
+        case Called(function, arguments):
+            return functions.called(function, [evaluate(one, columns, length) for one in arguments])
         case Compared(sign, left, right):
             return _COMPARED[sign](*_both(left, right, columns, length))
         case Known(operand):
@@ -153,6 +164,9 @@ def columns_of(node: Node) -> Iterator[Column]:
         case Calculated(_, left, right) | Compared(_, left, right):
             yield from columns_of(left)
             yield from columns_of(right)
+        case Called(_, arguments):
+            for argument in arguments:
+                yield from columns_of(argument)
         case Known(operand):
             yield from columns_of(operand)
         case Not(condition):

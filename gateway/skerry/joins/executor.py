@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from skerry.joins.answers import DECIDED
 from skerry.joins.buckets import Buckets
 from skerry.joins.group import Group, PoolKey
-from skerry.joins.progress import Progress
+from skerry.joins.progress import Course, Progress
 from skerry.joins.rows import Rows, concatenated, decode, encode
 from skerry.joins.state import BucketState, RunFiles
 
 #: Columns that go in, with their types in Spark's DDL. ``part``: where in the batch the block's rows are; ``stream``: place of the rows'
-#: stream among those that the group keeps, -1: there are no rows; ``late``, ``ahead``: in bucket 0 alone.
+#: stream among those that the group keeps, -1: the block is the course of
+#: progress, for those who wait for it; ``late``, ``ahead``: in bucket 0 alone.
 INPUT = "bucket INT, part BIGINT, stream INT, progress BIGINT, late BIGINT, ahead BIGINT, block BINARY"
 #: Columns that come out: a row for each join that has answers, and one with join '' that tells of the bucket's state.
 OUTPUT = "bucket INT, join STRING, rows BIGINT, bytes BIGINT, progress BIGINT, late BIGINT, ahead BIGINT, block BINARY"
@@ -43,9 +46,10 @@ def input_rows(
 ) -> Iterator[InputRow]:
     """What a part of a batch comes to; ``progress``: after it, with what it has counted."""
     places = {pool: place for place, pool in enumerate(group.needs)}
+    course = progress.course.encode() if progress.course is not None else b""
     for bucket, own in enumerate(buckets.deal(rows)):
         counted = (progress.late, progress.ahead) if bucket == 0 else (0, 0)
-        yield InputRow(bucket, part, -1, progress.us, *counted, b"")
+        yield InputRow(bucket, part, -1, progress.us, *counted, course)
         for pool, dealt in own.items():
             if len(dealt):
                 yield InputRow(bucket, part, places[pool], progress.us, 0, 0, encode(dealt))
@@ -94,7 +98,8 @@ class BucketJoin:
         progress = max(int(row.progress) for row in blocks)
         kept.count(sum(int(row.late) for row in blocks), sum(int(row.ahead) for row in blocks))
         rows = {pool: concatenated(parts) for pool, parts in found.items()}
-        answers = kept.operator.advance(rows, progress)
+        courses = sorted((row.part, bytes(row.block)) for row in blocks if row.stream < 0)
+        answers = kept.operator.advance(rows, progress, Course.decode([block for _, block in courses]))
         state.update((kept.value(),))
         yield self._output(bucket, kept, answers)
 
@@ -126,8 +131,7 @@ def merged(blocks: Iterable[bytes], aliases: Iterable[str], *, by_time: bool = F
     if len(tables) == 1 or by_time:
         # Windows of rows have one bucket.
         return whole
-    numbers = [whole.column(f"{alias}.number").to_numpy() for alias in aliases]
-    order = pd.DataFrame(
-        {"last": pd.DataFrame(numbers).max(axis=0), **{str(i): n for i, n in enumerate(numbers)}}
-    )
+    numbers = [whole.column(f"{alias}.number").fill_null(-1).to_numpy() for alias in aliases]
+    last = whole.column(DECIDED).to_numpy() if DECIDED in whole.column_names else np.maximum.reduce(numbers)
+    order = pd.DataFrame({"last": last, **{str(i): n for i, n in enumerate(numbers)}})
     return whole.take(pa.array(order.sort_values(list(order.columns)).index.to_numpy()))

@@ -79,7 +79,10 @@ class Expansion:
         if not len(own):
             return
         begun = Partial({first: own + view.base}, {first: rows.time[own]}, rows.key[own])
-        yield from self._expanded(begun, first, self._order(first))
+        # What ON of another alias asks of this one's rows does not choose among them.
+        begun = self._fulfilling(begun, first, {first})
+        if len(begun):
+            yield from self._expanded(begun, first, self._order(first))
 
     def _is_own(self, alias: int, passes: UInt64, numbers: Int64) -> Bool:
         own: Bool = (passes & self.member.bits[alias]) == self.member.bits[alias]

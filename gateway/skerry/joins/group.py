@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from skerry.joins.conditions import Column, Compared, Condition, encode
+from skerry.joins.conditions import Column, Compared, Condition, conjuncts, encode
 from skerry.joins.expansion import Member
 from skerry.joins.join import Join, JoinError
 from skerry.joins.keys import Kind, is_exact, kind_of
-from skerry.joins.rows import MOST_CONDITIONS, Algorithm
+from skerry.joins.rows import KEYED, MOST_CONDITIONS, Algorithm
 
 #: A stream, and its fields that are the key: rows are kept once for all aliases that agree in both.
 PoolKey = tuple[str, tuple[str, ...]]
@@ -50,6 +50,22 @@ class Group:
         self.schemas, self.algorithm, self.lateness_us = dict(schemas), algorithm, lateness_us
         self.needs: dict[PoolKey, Need] = {}
         self.entries: dict[str, Entry] = {}
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a window of its joins counts rows."""
+        return any(entry.join.graph.has_rows for entry in self.entries.values())
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether its join is LEFT or ASOF: then it has no other one."""
+        return any(entry.join.is_outer for entry in self.entries.values())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether panes of time cannot be dealt to buckets."""
+        alone = any(len(entry.join.aliases) == 1 for entry in self.entries.values())
+        return self.has_rows or self.is_outer or alone
 
     def add(self, name: str, join: Join, since: int = 0) -> None:
         """One more, of whose rows the first is ``since`` or later. Raises JoinError, then nothing has changed."""
@@ -143,7 +159,7 @@ class Group:
     def _retain(self) -> None:
         for pool, need in self.needs.items():
             need.retention_us = max(
-                entry.join.graph.retention(place)
+                entry.join.retention(place)
                 for entry in self.entries.values()
                 for place, own in enumerate(entry.pools)
                 if own == pool
@@ -156,15 +172,29 @@ def key_kinds(join: Join, schemas: Mapping[str, pa.Schema]) -> tuple[Kind, ...]:
         return ()
     found = []
     for place in range(len(join.key[join.aliases[0]])):
-        kind = kind_of([_type(join, schemas, alias, join.key[alias][place]) for alias in join.aliases])
+        kind = kind_of([type_of(join, schemas, alias, join.key[alias][place]) for alias in join.aliases])
         if kind is None:
             return ()
         found.append(kind)
     return tuple(found)
 
 
-def _type(join: Join, schemas: Mapping[str, pa.Schema], alias: str, column: str) -> pa.DataType:
+def type_of(join: Join, schemas: Mapping[str, pa.Schema], alias: str, column: str) -> pa.DataType:
+    """Of a column of an alias's rows."""
     return pa.int64() if column in ("time", "number") else schemas[join.streams[alias]].field(column).type
+
+
+def step_of(entry: Entry, group: Group, place: int) -> Member:
+    """An alias's step of a LEFT or ASOF join: of its ON what is left when rows of equal keys have met."""
+    join, alias = entry.join, entry.join.aliases[place]
+    decided = join.own_conditions(alias)
+    if group.algorithm == "HW" and is_exact(group.needs[entry.pools[place]].kinds):
+        # Between two that may both be missing, equal keys say nothing.
+        pair = [Column(one, join.key[one][0]) for one in (join.aliases[0], alias)]
+        decided += [Compared("=", *pair), Compared("=", *pair[::-1])]
+    left = [one for one in conjuncts(join.steps[place - 1].on) if one not in decided]
+    bits = tuple(bit | KEYED for bit in entry.member.bits)
+    return Member(join.aliases, join.graph.bounds(place + 1), bits, left, entry.member.since)
 
 
 def _is_decided(condition: Condition, join: Join, kinds: tuple[Kind, ...]) -> bool:

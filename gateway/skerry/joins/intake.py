@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from skerry.joins.conditions import evaluate
 from skerry.joins.group import Group, Need, PoolKey
 from skerry.joins.keys import keys_of
-from skerry.joins.progress import Bool, Int64, Progress
+from skerry.joins.progress import Bool, Course, Int64, Progress
 from skerry.joins.rows import KEYED, Rows, UInt64
 
 #: Columns that each stream's rows have beside their fields: the number in the log, time and clock in µs, which of the stream's sources.
@@ -20,17 +20,16 @@ OWN = ("number", "time", "clock", "source")
 
 
 class Intake:
-    """``progress``: where the log's part begins that is taken next. ``count_unkeyed``: rows without a key are passed on, as
-    they count where a window is one of rows."""
+    """``progress``: where the log's part begins that is taken next. Rows without a key are passed on where they count: in windows of rows,
+    and where those that meet nobody are in an answer."""
 
-    def __init__(
-        self, group: Group, progress: Progress | None = None, *, count_unkeyed: bool = False
-    ) -> None:
-        self._group, self._count_unkeyed = group, count_unkeyed
+    def __init__(self, group: Group, progress: Progress | None = None) -> None:
+        self._group, self._count_unkeyed = group, group.has_rows or group.is_outer
         self.progress = progress or Progress(group.lateness_us)
 
     def take(self, streams: Mapping[str, pa.Table]) -> dict[PoolKey, Rows]:
         """The next rows of the log, by stream, each in the order of their numbers; ``clock`` and ``source`` may be missing."""
+        self.progress.course = Course.decode([]) if self._group.is_outer else None
         admitted = self._admitted(streams)
         found = {}
         for pool, need in self._group.needs.items():
@@ -50,9 +49,10 @@ class Intake:
             [_whole(table, "clock" if "clock" in table.column_names else "time") for table in tables]
         )
         places = np.repeat(np.arange(len(names)), [table.num_rows for table in tables])
-        order = np.argsort(np.concatenate([_whole(table, "number") for table in tables]), kind="stable")
+        numbers = np.concatenate([_whole(table, "number") for table in tables])
+        order = np.argsort(numbers, kind="stable")
         found = np.empty(len(times), np.bool_)
-        found[order] = self.progress.admit(times[order], clocks[order], places[order], names)
+        found[order] = self.progress.admit(times[order], clocks[order], places[order], names, numbers[order])
         return {name: found[places == place] for place, name in enumerate(names)}
 
     def _rows(self, table: pa.Table, admitted: Bool, key: tuple[str, ...], need: Need) -> Rows:

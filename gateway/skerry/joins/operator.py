@@ -16,7 +16,7 @@ from skerry.joins.answers import table_of
 from skerry.joins.expansion import Expansion
 from skerry.joins.group import Entry, Group, PoolKey
 from skerry.joins.pool import PANES, Pool, View
-from skerry.joins.progress import NEVER, Bool, Int64
+from skerry.joins.progress import NEVER, Bool, Course, Int64
 from skerry.joins.rows import Algorithm, Rows, no_rows, sorted_for
 from skerry.joins.shared import SharedMatches
 
@@ -39,15 +39,13 @@ class Operator:
         #: Pairs of rows that were looked at so far.
         self.pairs = 0
 
-    def advance(self, rows: Mapping[PoolKey, Rows], progress_us: int) -> dict[str, pa.Table]:
-        """Answers by join that these rows bring, the next ones in the log; progress after them."""
-        algorithm = self._group.algorithm
-        views = {}
-        for pool, need in self._group.needs.items():
-            if pool not in self.pools:
-                self.pools[pool] = Pool(algorithm, (need.retention_us + self._group.lateness_us) // PANES)
-            fresh = sorted_for(algorithm, rows[pool]) if pool in rows else no_rows()
-            views[pool] = View(self.pools[pool].runs, fresh)
+    def advance(
+        self, rows: Mapping[PoolKey, Rows], progress_us: int, course: Course | None = None
+    ) -> dict[str, pa.Table]:
+        """Answers by join that these rows bring, the next ones in the log; progress after them, and how it has come there, which is for
+        those who wait for it."""
+        del course
+        views = self._views(rows)
         alike: dict[tuple[PoolKey, ...], list[str]] = {}
         for name, entry in self._group.entries.items():
             alike.setdefault(entry.pools, []).append(name)
@@ -61,6 +59,16 @@ class Operator:
     def finish(self) -> dict[str, pa.Table]:
         """All streams have ended: no answer has waited."""
         return self.advance({}, self.progress_us)
+
+    def _views(self, rows: Mapping[PoolKey, Rows]) -> dict[PoolKey, View]:
+        """By pool what is kept, and these rows behind it."""
+        algorithm, views = self._group.algorithm, {}
+        for pool, need in self._group.needs.items():
+            if pool not in self.pools:
+                self.pools[pool] = Pool(algorithm, (need.retention_us + self._group.lateness_us) // PANES)
+            fresh = sorted_for(algorithm, rows[pool]) if pool in rows else no_rows()
+            views[pool] = View(self.pools[pool].runs, fresh)
+        return views
 
     def _answers(self, names: Sequence[str], views: Sequence[View]) -> dict[str, pa.Table]:
         """Of joins whose aliases have the same rows."""
@@ -94,6 +102,9 @@ class Operator:
             before = progress_us - need.retention_us
             self.pools[pool].add(fresh.take(fresh.time >= before))
             self.pools[pool].expire(before)
+        self._check_limit()
+
+    def _check_limit(self) -> None:
         if self._limit is not None and self.bytes > self._limit:
             raise StateLimitError(
                 f"the join keeps {self.bytes:,} bytes, more than its limit of {self._limit:,}: choose shorter windows, a shorter LATENESS "

@@ -20,7 +20,7 @@ from skerry.joins.expansion import Expansion
 from skerry.joins.group import Group, PoolKey
 from skerry.joins.join import JoinError
 from skerry.joins.pool import Run, View
-from skerry.joins.progress import NEVER, Int64
+from skerry.joins.progress import NEVER, Course, Int64
 from skerry.joins.retained import retained
 from skerry.joins.rows import KEYED, Rows, concatenated, decode, encode, no_rows, sorted_for
 
@@ -80,8 +80,11 @@ class RowWindowOperator:
         self.progress_us = NEVER
         self.pairs = 0
 
-    def advance(self, rows: Mapping[PoolKey, Rows], progress_us: int) -> dict[str, pa.Table]:
+    def advance(
+        self, rows: Mapping[PoolKey, Rows], progress_us: int, course: Course | None = None
+    ) -> dict[str, pa.Table]:
         """Answers by join that progress brings, after these rows, the next ones in the log."""
+        del course
         self.progress_us = max(progress_us, self.progress_us)
         settled = {}
         for pool, pending in self._pending.items():

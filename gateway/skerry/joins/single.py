@@ -10,6 +10,7 @@ from skerry.joins.group import Group
 from skerry.joins.intake import Intake
 from skerry.joins.join import Join
 from skerry.joins.operator import Operator
+from skerry.joins.outer import OuterOperator
 from skerry.joins.row_windows import RowWindowOperator
 from skerry.joins.rows import Algorithm
 
@@ -17,21 +18,33 @@ _NAME = "join"
 
 
 class SingleJoin:
-    """``schemas``: the fields of each stream. Raises JoinError."""
+    """``schemas``: the fields of each stream; ``limit_bytes``: it keeps no more, but for windows of rows. Raises JoinError."""
 
-    def __init__(self, join: Join, schemas: Mapping[str, pa.Schema], algorithm: Algorithm) -> None:
+    def __init__(
+        self,
+        join: Join,
+        schemas: Mapping[str, pa.Schema],
+        algorithm: Algorithm,
+        limit_bytes: int | None = None,
+    ) -> None:
         group = Group(schemas, algorithm, join.lateness_us)
         group.add(_NAME, join)
-        counted = join.graph.has_rows
         self._streams = {*join.streams.values()}
-        self.intake = Intake(group, count_unkeyed=counted)
-        self.operator: Operator | RowWindowOperator = RowWindowOperator(group) if counted else Operator(group)
+        self.intake = Intake(group)
+        self.operator: Operator | RowWindowOperator = (
+            RowWindowOperator(group)
+            if group.has_rows
+            else OuterOperator(group, limit_bytes)
+            if group.is_outer
+            else Operator(group, limit_bytes)
+        )
 
     def feed(self, streams: Mapping[str, pa.Table]) -> pa.Table:
         """Answers that the next rows of the log bring, by stream as :class:`~skerry.joins.intake.Intake` takes them."""
         own = {name: table for name, table in streams.items() if name in self._streams}
         rows = self.intake.take(own)
-        return self.operator.advance(rows, self.intake.progress.us)[_NAME]
+        progress = self.intake.progress
+        return self.operator.advance(rows, progress.us, progress.course)[_NAME]
 
     def finish(self) -> pa.Table:
         """Answers that waited: all streams have ended."""

@@ -1,14 +1,20 @@
 """State of an operator as bytes, without pickle: small runs of rows in one value, large ones in files of their own.
 
 A run never changes, so its file is written once, under a name that the same batch after the same state gives again: a batch that is
-repeated writes the same bytes. Files that a batch has merged or dropped stay for some batches, as that batch may be undone by a crash.
+repeated writes the same bytes. The state says which these are: a file that a disk has damaged, or that another machine sees as it was
+before, is not taken for what was written. Files that a batch has merged or dropped stay for some batches, as that batch may be undone by a
+crash.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import socket
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -16,6 +22,7 @@ import pyarrow as pa
 
 from skerry.joins.group import Group
 from skerry.joins.operator import Operator, Owned
+from skerry.joins.outer import OuterOperator
 from skerry.joins.pool import Pool, Run
 from skerry.joins.row_windows import RowWindowOperator
 from skerry.joins.rows import Rows, decode, encode
@@ -26,11 +33,43 @@ INLINE_BYTES = 1 << 18
 KEPT_BATCHES = 12
 
 
+_LOST = re.compile(r"([\w.-]+/[\w.-]+\.arrow) is not as it was written \(bytes: (\d+), checksum: (\d+)\)")
+
+
+class LostRunError(Exception):
+    """A file of rows that are kept is not there, or not as it was written, where a bucket is."""
+
+
+def lost_run(directory: Path, error: str) -> bool:
+    """Whether an error's text tells of a file that is not as it was written here either. ``directory``: has those of all groups."""
+    return any(
+        not _is_whole(directory / name, int(size), int(checksum))
+        for name, size, checksum in _LOST.findall(error)
+    )
+
+
+def _is_whole(path: Path, size: int, checksum: int) -> bool:
+    try:
+        there = path.stat()
+        return there.st_size == size and _checksum(path, there.st_ino, there.st_mtime_ns, size) == checksum
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=4096)
+def _checksum(path: Path, inode: int, changed_ns: int, size: int) -> int:
+    """Once for each file, which stays as it is; the others say which one it is."""
+    del inode, changed_ns, size
+    return zlib.crc32(path.read_bytes())
+
+
 class _RunState(msgspec.Struct, array_like=True):
     number: int
     pane: int
     rows: bytes
     file: str = ""
+    size: int = 0
+    checksum: int = 0
 
 
 class _PoolState(msgspec.Struct, array_like=True):
@@ -70,14 +109,16 @@ class BucketState:
     ) -> None:  # fmt: skip
         self._where, self._prefix = files, prefix
         self._state = _State(0, 0) if value is None else msgspec.msgpack.decode(value, type=_State)
-        self._files: dict[tuple[int, int], str] = {}
+        self._files: dict[tuple[int, int], _RunState] = {}
         self.operator: Operator | RowWindowOperator
-        if any(entry.join.graph.has_rows for entry in group.entries.values()):
+        if group.has_rows:
             self.operator = RowWindowOperator(group)
             if self._state.counted:
                 self.operator.restore(self._state.counted)
         else:
-            self.operator = Operator(group, limit_bytes, owned)
+            self.operator = (
+                OuterOperator(group, limit_bytes) if group.is_outer else Operator(group, limit_bytes, owned)
+            )
             self._restore(self.operator)
 
     @property
@@ -102,7 +143,7 @@ class BucketState:
             pool = operator.pools[kept.stream, kept.key] = Pool(operator.algorithm, kept.pane_us)
             for run in kept.runs:
                 if run.file:
-                    self._files[place, run.number] = run.file
+                    self._files[place, run.number] = run
                 pool.restore(Run.of(run.number, run.pane, self._read(run)))
             pool.next_number = kept.next
 
@@ -111,6 +152,10 @@ class BucketState:
             return decode(run.rows)
         directory = self._where.directory
         assert directory is not None, f"{run.file}: state with files needs their directory"
+        if not _is_whole(directory / run.file, run.size, run.checksum):
+            raise LostRunError(
+                f"{directory / run.file} is not as it was written (bytes: {run.size}, checksum: {run.checksum}) on {socket.gethostname()}"
+            )
         return decode(pa.memory_map(str(directory / run.file)).read_buffer())
 
     def value(self) -> bytes:
@@ -121,7 +166,7 @@ class BucketState:
         if isinstance(self.operator, RowWindowOperator):
             state.counted = self.operator.save()
             return msgspec.msgpack.encode(state)
-        before = {*self._files.values()}
+        before = {run.file for run in self._files.values()}
         state.pools = [
             _PoolState(
                 stream, key, pool.pane_us, pool.next_number, [self._kept(place, run) for run in pool.runs]
@@ -134,8 +179,8 @@ class BucketState:
         return msgspec.msgpack.encode(state)
 
     def _kept(self, place: int, run: Run) -> _RunState:
-        if (name := self._files.get((place, run.number))) is not None:
-            return _RunState(run.number, run.pane, b"", name)
+        if (known := self._files.get((place, run.number))) is not None:
+            return known
         rows = encode(run.rows)
         directory = self._where.directory
         if directory is None or len(rows) <= self._where.inline_bytes:
@@ -144,7 +189,7 @@ class BucketState:
         part = directory / f".{name}.{os.getpid()}"
         part.write_bytes(rows)
         part.replace(directory / name)
-        return _RunState(run.number, run.pane, b"", name)
+        return _RunState(run.number, run.pane, b"", name, len(rows), zlib.crc32(rows))
 
     def _remove_old(self) -> None:
         state = self._state

@@ -48,12 +48,16 @@ def uniform(aliases: Sequence[str], window: Window) -> dict[Pair, Window]:
 class WindowGraph:
     """The windows of a join. Raises WindowError where they leave it without a bound."""
 
-    def __init__(self, aliases: Sequence[str], windows: Mapping[Pair, Window]) -> None:
+    def __init__(
+        self, aliases: Sequence[str], windows: Mapping[Pair, Window], *, alone: bool = False
+    ) -> None:
+        """``alone``: one alias is joined with nobody."""
         self.aliases = tuple(aliases)
         self.windows = dict(windows)
-        self._check()
+        if not alone:
+            self._check()
         #: By two aliases' places: rows of an answer are no further apart in µs. :data:`UNBOUNDED`: only rows bound them.
-        self.distance = self._distances()
+        self.distance = self._distances(len(self.aliases))
 
     def _check(self) -> None:
         if len(self.aliases) < 2:
@@ -95,13 +99,22 @@ class WindowGraph:
         one, other = sorted(self.aliases.index(alias) for alias in pair)
         return one, other
 
-    def _distances(self) -> list[list[int]]:
-        """Of all pairs by Floyd and Warshall."""
-        places = range(len(self.aliases))
+    def bounds(self, count: int) -> list[list[int]]:
+        """Between so many aliases from the first on, of which rows may be missing: the window of two, else the shortest way over these."""
+        found = self._distances(count)
+        for pair, window in self.windows.items():
+            one, other = self.places(pair)
+            if window.us is not None and other < count:
+                found[one][other] = found[other][one] = window.us
+        return found
+
+    def _distances(self, count: int) -> list[list[int]]:
+        """Of all pairs of so many aliases from the first on, by no way over others, by Floyd and Warshall."""
+        places = range(count)
         found = [[0 if one == other else UNBOUNDED for other in places] for one in places]
         for pair, window in self.windows.items():
             one, other = self.places(pair)
-            if window.us is not None:
+            if window.us is not None and other < count:
                 found[one][other] = found[other][one] = window.us
         for over in places:
             for one in places:
@@ -116,8 +129,8 @@ class WindowGraph:
 
     def retention(self, place: int) -> int:
         """For how long in µs progress may have gone past a row of this alias that is still needed: the longest of the shortest ways from
-        it. :data:`UNBOUNDED`: rows that come later displace it, not time."""
-        return max(self.distance[place])
+        it. :data:`UNBOUNDED`: rows that come later displace it, not time. Where there is nobody to meet, it is below any time."""
+        return max(self.distance[place]) if len(self.aliases) > 1 else -UNBOUNDED
 
     @property
     def is_complete(self) -> bool:

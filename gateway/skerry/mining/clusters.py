@@ -17,6 +17,7 @@ DIMENSIONS = 256
 _FAR = 4.0
 #: Of the Page-Hinkley test, in radii: what distances may change by, and the sum of changes that is drift.
 _DELTA, _THRESHOLD, _LEAST = 0.05, 20.0, 30
+FOUND = pa.schema([("cluster", pa.int64()), ("weight", pa.float64()), ("middle", pa.list_(pa.float64()))])
 Points = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -74,6 +75,23 @@ class Clusters:
         """Of the neighbourhoods that rows were in of late."""
         neighbourhoods = self._model._micro_clusters.values()
         return np.array([[one.center[d] for d in range(len(self.columns))] for one in neighbourhoods])
+
+    def found(self) -> pa.Table:
+        """Clusters by what is known now: the number that :meth:`labels` gives, how much rows weigh in it, of which old ones count less, and
+        its middle. The heaviest first."""
+        neighbourhoods = self._model._micro_clusters
+        of = self._model._generate_labels(self._model._generate_weighted_adjacency_matrix())
+        parts: dict[int, list[Any]] = {}
+        for number, one in neighbourhoods.items():
+            if of[number] is not None:
+                parts.setdefault(int(of[number]), []).append(one)
+        rows = []
+        for label, own in parts.items():
+            weights = np.array([one.weight for one in own])
+            middles = np.array([[one.center[d] for d in range(len(self.columns))] for one in own])
+            rows.append((label, float(weights.sum()), (weights @ middles / weights.sum()).tolist()))
+        rows.sort(key=lambda row: (-row[1], row[0]))
+        return pa.table([list(column) for column in zip(*rows, strict=True)] or [[], [], []], schema=FOUND)
 
     def labels(self, rows: pa.RecordBatch | pa.Table) -> pa.Array:
         """Which cluster each row is nearest to by what is known now, from 0 on; NULL where there is none, or the row has gaps."""

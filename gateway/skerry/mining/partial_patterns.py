@@ -38,8 +38,8 @@ class PartialPatterns:
 
     def add(self, values: Any, slots: Any = None) -> None:
         """The next rows' symbols. ``slots``: the slot of time of each, as an integer that never falls, of which several rows may have the
-        same and none any; where none are given each row is the next slot. The first row's slot begins the first period. NULL is no
-        symbol. Raises MiningError; then nothing was added."""
+        same and none any; where none are given each row is the next slot, and a period is whole with its last row. The first row's slot
+        begins the first period. NULL is no symbol. Raises MiningError; then nothing was added."""
         found = symbols(values)
         at = self._slots(slots, len(found))
         more, open_, slot, periods = Counter[tuple[Item, ...]](), set(self._open), self._slot, self.periods
@@ -47,7 +47,11 @@ class PartialPatterns:
         for symbol, now in zip(found, at.tolist(), strict=True):
             if slot is not None and now < slot:
                 raise MiningError(f"slot {now} comes behind slot {slot}: sort rows by their time")
-            passed = (now - first) // self.period - ((slot - first) // self.period if slot is not None else 0)
+            passed = (now - first) // self.period - periods
+            if passed < 0:
+                raise MiningError(
+                    f"slot {now} is of a period that was whole without slots: give them for all rows, or for none"
+                )
             if passed:
                 more[tuple(sorted(open_))] += 1
                 if passed > 1:
@@ -56,6 +60,10 @@ class PartialPatterns:
             slot = now
             if symbol is not None:
                 open_.add(((now - first) % self.period, symbol))
+            if slots is None and (now - first) % self.period == self.period - 1:
+                # No other row has this slot.
+                more[tuple(sorted(open_))] += 1
+                open_, periods = set(), periods + 1
         different = len(self._counts) + len(more.keys() - self._counts.keys())
         if different > self.most:
             raise MiningError(

@@ -39,7 +39,8 @@ class PeaksInStream:
         #: Rows so far that were numbers.
         self.rows = 0
         self._last = np.empty(0)
-        self._told = 0
+        #: Of rows before this one it has been told whether they are peaks.
+        self.told = 0
 
     def add(self, values: Any) -> pa.Table:
         """The next rows' numbers: the peaks that are certain now, as row (from 0 on), height and prominence. NULL and NaN are left out,
@@ -65,9 +66,9 @@ class PeaksInStream:
                 plateau_size=(None, self.window),
             )  # fmt: skip
         rows = places + first
-        until = max(self.rows - behind, self._told)
-        certain = (rows >= self._told) & (rows < until)
-        self._told = until
+        until = max(self.rows - behind, self.told)
+        certain = (rows >= self.told) & (rows < until)
+        self.told = until
         # Before what is not told yet: half a level peak, its surroundings, and a row that shows where it began.
         self._last = whole[max(until - first - 2 * self.window, 0) :]
         columns = [rows[certain], known["peak_heights"][certain], known["prominences"][certain]]
@@ -77,7 +78,7 @@ class PeaksInStream:
         """For :meth:`from_bytes`."""
         return pack("peaks in a stream", {
             "prominence": self.prominence, "window": self.window, "height": self.height, "rows": self.rows, "last": self._last,
-            "told": self._told,
+            "told": self.told,
         })  # fmt: skip
 
     @classmethod
@@ -85,5 +86,5 @@ class PeaksInStream:
         """Raises MiningError."""
         kept = unpack("peaks in a stream", data)
         made = cls(kept["prominence"], kept["window"], kept["height"])
-        made.rows, made._last, made._told = kept["rows"], kept["last"], kept["told"]
+        made.rows, made._last, made.told = kept["rows"], kept["last"], kept["told"]
         return made

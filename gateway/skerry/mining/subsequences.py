@@ -54,6 +54,11 @@ class Subsequences:
             self._counts.setdefault(name, Counter()).update(runs)
         self._last = last
 
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self._counts)
+
     def found(self, count: int, streams: int | None = None) -> pa.Table:
         """Runs that come at least ``count`` times in each of at least ``streams`` streams, or in all where nothing is said: how many
         streams have them so often, and how often they come in these. The most streams first, then the most often. Raises MiningError."""

@@ -7,10 +7,14 @@ from collections import OrderedDict
 from typing import Any
 
 from skerry.catalog import actions
+from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.sql.errors import QueryError, did_you_mean
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.commands import NO_ARGUMENT, Action
 from skerry_protocol.packets import BROADCAST, CommandStatus
 
+#: The command that has a place for an argument.
+SET_POSITION = "set_position"
 #: Commands whose answers are remembered.
 REMEMBERED = 1000
 
@@ -30,11 +34,12 @@ class Running:
         return dataclasses.asdict(self)
 
 
-def check(name: str, argument: int | None, mote: int | None) -> Action:
-    """The command that is meant. Raises QueryError."""
-    action = actions.find_or_none(name)
+def check(name: str, argument: int | None, mote: int | None, own: Statics = NO_STATICS) -> Action:
+    """The command that is meant, also one that sets an attribute of ``own``. Raises QueryError."""
+    setters = {entry.action.name.lower(): entry.action for entry in own.values()}
+    action = setters.get(name.lower().replace("-", "_")) or actions.find_or_none(name)
     if action is None:
-        known = list(actions.known())
+        known = [*actions.known(), SET_POSITION, *setters]
         raise QueryError(
             f"unknown command '{name}'", f"{did_you_mean(name.lower(), known)}commands are {', '.join(known)}"
         )
@@ -50,9 +55,38 @@ def check(name: str, argument: int | None, mote: int | None) -> Action:
     return action
 
 
+def is_placing(name: str) -> bool:
+    """Whether a command tells a mote where it is."""
+    return name.lower().replace("-", "_") == SET_POSITION
+
+
+def placed(
+    argument: int | None, mote: int | None, position: tuple[float, float] | None
+) -> tuple[int, int, int]:
+    """The mote that set_position is for, and its place in cm. Raises QueryError."""
+    example = "write skerry run set_position 3.5,4 --mote 7"
+    if position is None or argument is not None:
+        raise QueryError("set_position needs a place, two numbers of m", example)
+    if mote is None:
+        raise QueryError("set_position needs a mote: all of them are not at one place", example)
+    if not 0 <= mote < BROADCAST - 1:
+        raise QueryError(f"{mote} is no mote", f"motes are 0 to {BROADCAST - 2}")
+    farthest = BY_NAME["xpos"].maximum
+    for axis, value in zip("xy", position, strict=True):
+        if not abs(value) <= farthest:
+            raise QueryError(f"{axis} = {value:g} is out of range", f"it is m within {farthest:,.0f}")
+    x, y = (round(value * 100) for value in position)
+    return mote, x, y
+
+
+def place_arguments(x: int, y: int) -> bytes:
+    """Those of a SET_POSITION, from cm."""
+    return b"".join(value.to_bytes(4, "little", signed=True) for value in (x, y))
+
+
 def arguments(action: Action, argument: int | None) -> bytes:
     """Those of a RUN."""
-    value = NO_ARGUMENT if argument is None else argument
+    value = (NO_ARGUMENT if argument is None else argument) + action.offset
     return bytes([action.number]) + value.to_bytes(4, "little", signed=True)
 
 

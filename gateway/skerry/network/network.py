@@ -15,9 +15,11 @@ from construct import Container
 
 from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
+from skerry.network import pings
 from skerry.network.answers import Answers
 from skerry.network.clock import NetworkClock
-from skerry.network.commands import Commands, Running, arguments
+from skerry.network.commands import Commands, Running, arguments, place_arguments
+from skerry.network.index_asks import IndexAsks
 from skerry.network.link.stamp import Stamp
 from skerry.network.roster import LATELY_S, Roster
 from skerry.planner.features.queueing import held_ms
@@ -43,6 +45,7 @@ class Common:
 
     catalog: Catalog = field(default_factory=Catalog)
     commands: Commands = field(default_factory=Commands)
+    pings: pings.Pings = field(default_factory=pings.Pings)
     #: Mote queries of all networks and times by number.
     streams: dict[int, Stream] = field(default_factory=dict)
     #: Of the last command; motes number their own from 0x8000.
@@ -55,6 +58,7 @@ class Common:
 
     def __post_init__(self) -> None:
         self.catalog.speed = self.speed
+        self.index_asks = IndexAsks(self.next_token)
 
     def next_token(self) -> int:
         """For a command."""
@@ -63,7 +67,9 @@ class Common:
 
 
 #: Whose mote a packet tells of, beside rows.
-_OF_ONE_MOTE = frozenset({PacketType.STATUS, PacketType.COMMAND_ACK, PacketType.LOG})
+_OF_ONE_MOTE = frozenset(
+    {PacketType.STATUS, PacketType.FLASH, PacketType.COMMAND_ACK, PacketType.LOG, PacketType.STORED}
+)
 #: What a root says of its time is believed to come behind all else after so long, in s, however much it has to send.
 BUSY_S = 10.0
 #: Motes report each 32 s while a session is young or motes have much to do, and each 512 s at rest: in so long all have, in s, who
@@ -234,14 +240,31 @@ class Network:
             log.warning("%s", self.refusals.add(packet.body, self.now()))
             if packet.body.reason != RefusalReason.SLOTS:
                 self.demand.refused(packet.body.query)
-        elif packet.type is PacketType.NAMESAKE:
-            catalog.tell_namesake(packet.body.node, packet.body.factory, packet.body.other, time.time())
-        elif packet.type is PacketType.EVENT:
-            catalog.events.hear(packet.body.event, time.time())
-        elif packet.type is PacketType.COMMAND_ACK:
+        elif packet.type in (PacketType.NAMESAKE, PacketType.EVENT, PacketType.FLASH):
+            self._tell_catalog(packet)
+        else:
+            self._hear_answer(packet)
+
+    def _hear_answer(self, packet: Packet) -> None:
+        """What motes say to what they were told."""
+        if packet.type is PacketType.COMMAND_ACK:
             self._common.commands.answer(packet.body.node, packet.body.token, packet.body.status)
+            self._common.pings.answer(packet.body.node, packet.body.token, packet.body.status)
+        elif packet.type is PacketType.ARRIVAL:
+            self._common.pings.arrival(packet.body)
+        elif packet.type is PacketType.STORED:
+            self._common.index_asks.hear(packet.body, self.clock.now())
         elif packet.type is PacketType.LOG:
             log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
+
+    def _tell_catalog(self, packet: Packet) -> None:
+        catalog, body, now = self._common.catalog, packet.body, time.time()
+        if packet.type is PacketType.NAMESAKE:
+            catalog.tell_namesake(body.node, body.factory, body.other, now)
+        elif packet.type is PacketType.EVENT:
+            catalog.events.hear(body.event, now)
+        else:
+            catalog.flash.hear(body, now)
 
     def _tell_time(self, stamp: Stamp) -> None:
         self.clock.stamp(stamp.seconds, stamp.arrival)
@@ -478,6 +501,28 @@ class Network:
         """Send a command."""
         target = BROADCAST if running.mote is None else running.mote
         self._command(target, running.token, CommandOp.RUN, arguments(action, running.argument))
+
+    def place(self, running: Running, x: int, y: int) -> None:
+        """Tell a mote where it is, in cm."""
+        assert running.mote is not None
+        self._command(running.mote, running.token, CommandOp.SET_POSITION, place_arguments(x, y))
+
+    def ping(self, pinged: pings.Pinged) -> None:
+        """Have a mote send a record to another one."""
+        self._command(
+            pinged.mote,
+            pinged.token,
+            CommandOp.PING_BY if pinged.by else CommandOp.PING_TO,
+            pings.arguments(pinged),
+        )
+
+    def ask_index(self, target: int, token: int, arguments: bytes) -> None:
+        """Ask motes what they store."""
+        self._command(target, token, CommandOp.INDEX_ASK, arguments)
+
+    def drop_index(self, number: int, token: int) -> None:
+        """Have motes forget the tuples of an index."""
+        self._command(BROADCAST, token, CommandOp.INDEX_DROP, number.to_bytes(2, "little"))
 
     def _command(self, target: int, token: int, op: CommandOp, data: bytes) -> None:
         self._send(codec.encode(PacketType.COMMAND, target=target, token=token, op=op, arguments=data))

@@ -9,12 +9,15 @@ from typing import Any
 
 from skerry.catalog import Catalog
 from skerry.network.alignment import Alignment, running_as
-from skerry.network.commands import Running
+from skerry.network.commands import SET_POSITION, Running
+from skerry.network.index_asks import IndexAsks
 from skerry.network.link.link import Link
 from skerry.network.network import Common, Network
+from skerry.network.pings import Pinged
 from skerry.planner.cost.energy import decided
 from skerry.planner.features import queueing
 from skerry.planner.features.srt import Srt
+from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.waits import BY_DEFAULT, WAIT_MS
 from skerry.sharing.placement import Placement
@@ -280,6 +283,11 @@ class Networks:
         for network in self.all:
             network.demand.route_by(srts)
 
+    def place_by(self, placements: Mapping[str, Clause]) -> None:
+        """Where pairs of motes are joined, by the text of the query."""
+        for network in self.all:
+            network.demand.place_by(placements)
+
     def prepare(self) -> None:
         """See :meth:`Network.prepare`."""
         for network in self.all:
@@ -301,12 +309,57 @@ class Networks:
         """Send a command to a mote through the root that it was heard through last, or through all; None: to all motes."""
         running = Running(self._common.next_token(), action.name, argument, mote)
         self._common.commands.add(running)
+        for network in self._on_the_way(mote):
+            network.run(running, action)
+        return running
+
+    def place(self, mote: int, x: int, y: int) -> Running:
+        """Tell a mote where it is, in cm, in the same way."""
+        running = Running(self._common.next_token(), SET_POSITION, None, mote)
+        self._common.commands.add(running)
+        for network in self._on_the_way(mote):
+            network.place(running, x, y)
+        return running
+
+    def ping(
+        self,
+        mote: int,
+        to: int | None,
+        within_s: int,
+        place: tuple[float, float] | None = None,
+        by: Sequence[int] = (),
+    ) -> Pinged:
+        """Have a mote send a record to another one, of the network that it was heard in last, or of any."""
+        pinged = Pinged(self._common.next_token(), mote, by[-1] if by else to, within_s, place, list(by))
+        self._common.pings.add(pinged)
+        for network in self._on_the_way(mote):
+            network.ping(pinged)
+        return pinged
+
+    def pinged(self, token: int) -> Pinged | None:
+        """A record that :meth:`ping` asked for, with what became of it so far."""
+        return self._common.pings.find(token)
+
+    @property
+    def index_asks(self) -> IndexAsks:
+        """Questions about indexes that are under way."""
+        return self._common.index_asks
+
+    def advance_index_asks(self) -> None:
+        """Send those that are to go now: an index is of the first network."""
+        if self.first.clock.known:
+            self.index_asks.advance(self.first.clock.now(), self.first.ask_index)
+
+    def drop_index(self, number: int) -> None:
+        """Have motes forget the tuples of an index."""
+        self.first.drop_index(number, self._common.next_token())
+
+    def _on_the_way(self, mote: int | None) -> list[Network]:
+        """Through which a command goes."""
         known = self.catalog.mote(mote) if mote is not None else None
         heard = [network for network in self.all if network.clock.known]
         through = [network for network in heard if known is not None and network.root == known.root]
-        for network in through or heard:
-            network.run(running, action)
-        return running
+        return through or heard
 
     def command(self, token: int) -> Running | None:
         """A command that :meth:`run` sent, with the answers so far."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from skerry.catalog.catalog import Mote
+from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.expressions import build
 from skerry.planner.admission import check_answerable, check_fields, check_filling
 from skerry.planner.cost import lifetime
@@ -14,12 +16,16 @@ from skerry.planner.features import (
     epoch_windows,
     events_and_actions,
     history,
+    mote_joins,
     nested_queries,
     queueing,
     storage_point_joins,
     table_joins,
     waiting,
 )
+from skerry.planner.features.indexing import Index, with_owners
+from skerry.planner.features.indexing import define as define_index
+from skerry.planner.features.indexing import plan_of as plan_of_index
 from skerry.planner.features.nested_queries import check_started
 from skerry.planner.features.srt import Srt, Srts, Values, no_values, plan_of
 from skerry.planner.features.srt import define as define_srt
@@ -59,6 +65,7 @@ from skerry.planner.semantics.windows_in_where import with_windows_in_having
 from skerry.sql import ast
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.index_statements import CreateIndex
 from skerry.sql.parser import parse
 from skerry_protocol.packets import PERIOD_FAST_MINIMUM_MS, PERIOD_STORED_MINIMUM_MS
 
@@ -67,6 +74,7 @@ NO_SRTS: Srts = {}
 #: From what is written to a plan. What is wrong with a query in two ways is refused for what an earlier one finds.
 PASSES: tuple[Pass, ...] = (
     # Which rows are read, and when.
+    mote_joins.allowed,
     storage_point_joins.matches,
     sampling.sampling,
     conditions.conditions,
@@ -96,6 +104,7 @@ PASSES: tuple[Pass, ...] = (
     # What the rows meet.
     table_joins.table_joins,
     storage_point_joins.joins,
+    mote_joins.joins,
     history.history,
     waiting.waiting,
     # When, where that depends on the rest.
@@ -107,22 +116,37 @@ PASSES: tuple[Pass, ...] = (
 
 
 def plan_query(
-    text: str, points: Points = NO_POINTS, tables: Tables = NO_TABLES, *, restored: bool = False
+    text: str,
+    points: Points = NO_POINTS,
+    tables: Tables = NO_TABLES,
+    statics: Statics = NO_STATICS,
+    *,
+    restored: bool = False,
 ) -> QueryPlan | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt:
-    """The plan of a query beside these storage points and tables, or a statement that is no query. Raises QueryError for anything
-    wrong with it, or, unless it is one that runs already, with those that its rows start.
+    """The plan of a query beside these storage points, tables and users' attributes, or a statement that is no query. Raises QueryError
+    for anything wrong with it, or, unless it is one that runs already, with those that its rows start.
 
     A plan that is returned fits a mote: its own mote query assembles within all limits.
     """
     statement = parse(text)
     if not isinstance(statement, ast.Select):
         return statement
-    plan = _checked(text, lambda: _plan(statement, points, tables=tables, restored=restored))
-    return replace(plan, notes=assumptions(statement))
+    plan = _checked(text, lambda: _plan(statement, points, tables=tables, statics=statics, restored=restored))
+    return replace(plan, notes=assumptions(statement), statics=_read(statics, plan))
+
+
+def plan_select(statement: ast.Select, statics: Statics) -> QueryPlan:
+    """The plan of a query over motes that is parsed already, as of :func:`plan_query`. Raises QueryError."""
+    return _checked(statement.text, lambda: _plan(statement, NO_POINTS, statics=statics, restored=False))
 
 
 def plan_point(
-    statement: CreatePoint, number: int, points: Points = NO_POINTS, *, restored: bool = False
+    statement: CreatePoint,
+    number: int,
+    points: Points = NO_POINTS,
+    statics: Statics = NO_STATICS,
+    *,
+    restored: bool = False,
 ) -> tuple[Point, QueryPlan]:
     """A new storage point beside others, and the query that keeps it, as of :func:`plan_query`. Raises QueryError.
 
@@ -131,12 +155,12 @@ def plan_point(
     made: list[Point] = []
 
     def planned() -> QueryPlan:
-        point, plan = _plan_point(statement, number, points, restored=restored)
+        point, plan = _plan_point(statement, number, points, statics, restored=restored)
         made.append(point)
         return plan
 
     plan = _checked(statement.text, planned)
-    return made[0], replace(plan, notes=assumptions(statement))
+    return made[0], replace(plan, notes=assumptions(statement), statics=_read(statics, plan))
 
 
 def plan_srt(
@@ -145,17 +169,45 @@ def plan_srt(
     srts: Srts = NO_SRTS,
     values: Values = no_values,
     root: int | None = None,
+    statics: Statics = NO_STATICS,
 ) -> tuple[Srt, QueryPlan]:
     """A new semantic routing tree beside others, and the query that keeps it. Raises QueryError, as
     :func:`skerry.planner.features.srt.define` says."""
     made: list[Srt] = []
 
     def planned() -> QueryPlan:
-        made.append(define_srt(statement, number, srts.values(), values, root))
+        made.append(define_srt(statement, number, srts.values(), values, root, statics))
         return plan_of(made[0], statement)
 
     plan = _checked(statement.text, planned)
     return made[0], replace(plan, notes=assumptions(statement))
+
+
+def plan_index(
+    statement: CreateIndex, number: int, taken: Collection[str], motes: Sequence[Mote]
+) -> tuple[Index, QueryPlan]:
+    """A new index, stored by as many motes as a program has room to name, and the query that keeps it. Raises QueryError, as
+    :func:`skerry.planner.features.indexing.define` says."""
+    made: list[Index] = []
+
+    def planned() -> QueryPlan:
+        index = whole = define_index(statement, number, taken, motes)
+        count = len(index.owners)
+        plan = plan_of_index(index, statement.text)
+        while not fits(merge([plan])) and count > 1:
+            count -= 1
+            index = with_owners(whole, count)
+            plan = plan_of_index(index, statement.text)
+        made.append(index)
+        return plan
+
+    plan = _checked(statement.text, planned)
+    return made[0], plan
+
+
+def _read(statics: Statics, plan: QueryPlan) -> Statics:
+    """Those that the plan reads."""
+    return {name: entry for name, entry in statics.items() if entry.number in plan.attributes}
 
 
 def _checked(text: str, planned: Callable[[], QueryPlan]) -> QueryPlan:
@@ -171,7 +223,7 @@ def _checked(text: str, planned: Callable[[], QueryPlan]) -> QueryPlan:
 
 
 def _plan_point(
-    statement: CreatePoint, number: int, points: Points, *, restored: bool
+    statement: CreatePoint, number: int, points: Points, statics: Statics, *, restored: bool
 ) -> tuple[Point, QueryPlan]:
     others = list(points.values())
     if statement.filling is None:
@@ -190,7 +242,7 @@ def _plan_point(
     if not restored:
         check_sampled(statement)
         check_filling(filling)
-    plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS, restored=restored)
+    plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS, statics=statics, restored=restored)
     check_storable(filling, plan, statement.name.span)
     point = define(statement, plan, number, others)
     if not restored:
@@ -213,6 +265,7 @@ def _plan(
     points: Points,
     least: int = PERIOD_FAST_MINIMUM_MS,
     tables: Tables = NO_TABLES,
+    statics: Statics = NO_STATICS,
     *,
     restored: bool,
 ) -> QueryPlan:
@@ -221,13 +274,13 @@ def _plan(
     if select.into is not None or select.queue is not None:
         least = PERIOD_STORED_MINIMUM_MS
     stored = least == PERIOD_STORED_MINIMUM_MS
-    draft = begin(select, points, tables, least, stored=stored)
+    draft = begin(select, points, tables, statics, least, stored=stored)
     plan = _passed(draft)
     if plan.aggregate and not fits(merge([plan])):
         plan = _passed(replace(draft, where_at_gateway=True))
     if not restored:
-        check_started(select, lambda text: plan_query(text, points, tables))
-        check_answerable(select, plan, names(select, points, tables), stored=stored)
+        check_started(select, lambda text: plan_query(text, points, tables, statics))
+        check_answerable(select, plan, names(select, points, tables, statics), stored=stored)
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)

@@ -9,7 +9,7 @@ from skerry.mining.errors import MiningError
 from skerry.mining.shapes import Shapes
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term
-from skerry.sensors import array_calls
+from skerry.sensors import array_calls, scalar_calls
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 
@@ -34,8 +34,11 @@ def call_of(node: ast.Call, resolve: Callable[[ast.Expression], Resolved], shape
     """A call's term. Raises QueryError."""
     function, arguments = node.function.lower(), node.arguments
     if function not in array_calls.USAGE:
-        names = ", ".join(name.upper() for name in array_calls.USAGE)
-        hint = f"{did_you_mean(function, list(array_calls.USAGE))}over streams there are {names}, over arrays"
+        names, of_numbers = (", ".join(usage) for usage in (array_calls.USAGE, scalar_calls.USAGE))
+        guess = did_you_mean(
+            node.function, [*array_calls.USAGE, *(name.lower() for name in scalar_calls.USAGE)]
+        )
+        hint = f"{guess}there are {of_numbers} of numbers, and {names.upper()} of arrays"
         raise QueryError(f"'{node.function}' is no function over sensors", hint, node.span)
     usage = f"write {array_calls.USAGE[function]}"
     least, most = {"nearest": (2, 2), "distance": (2, 3), "peaks": (2, 3), "without": (4, 4)}[function]

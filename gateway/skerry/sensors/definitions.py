@@ -49,17 +49,19 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A static column, or with ``fields`` the stream attribute, whose value is an address."""
+    """A static column, or with ``fields`` the stream attribute, whose value is an address. ``behind_us``: so far rows may come behind
+    their times, where a query fills the stream, beside gaps in which no row moves its progress."""
 
     name: str
     type: str
     unit: str = ""
     fields: tuple[Field, ...] = ()
+    behind_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SensorTable:
-    """``number``: its own, never given twice."""
+    """``number``: its own, never given twice; the motes' one (:mod:`skerry.sensors.mote_streams`) is negative."""
 
     name: str
     owner: str
@@ -75,6 +77,26 @@ class SensorTable:
     def stream_number(self) -> int:
         """Its rows' stream in the log."""
         return plans.STREAMS + self.number
+
+    @property
+    def of_motes(self) -> bool:
+        """Whether its sources are motes."""
+        return self.number < 0
+
+    @property
+    def is_made(self) -> bool:
+        """Whether CREATE STREAM has made it, of others."""
+        return self.stream_number >= plans.MADE
+
+    @property
+    def behind_us(self) -> int:
+        """So far rows may come behind their times as what they are made of is waited for."""
+        return max((column.behind_us for column in self.columns), default=0)
+
+    @property
+    def made_by(self) -> str:
+        """Then the query that fills it."""
+        return plans.query_of(self.stream_number)
 
     @property
     def stream(self) -> Column | None:
@@ -97,7 +119,7 @@ class SensorTable:
     def to_list(self) -> list[Any]:
         """For JSON."""
         return [
-            [c.name, c.type, c.unit, [[f.name, f.type, f.unit, f.array, f.format, f.path, f.time] for f in c.fields]]
+            [c.name, c.type, c.unit, [[f.name, f.type, f.unit, f.array, f.format, f.path, f.time] for f in c.fields], c.behind_us]
             for c in self.columns
         ]  # fmt: skip
 
@@ -105,7 +127,8 @@ class SensorTable:
     def of(cls, name: str, owner: str, number: int, columns: list[Any]) -> SensorTable:
         """What :meth:`to_list` wrote."""
         made = (
-            Column(n, t, unit, tuple(Field(*field) for field in fields)) for n, t, unit, fields in columns
+            Column(n, t, unit, tuple(Field(*field) for field in fields), *behind)
+            for n, t, unit, fields, *behind in columns
         )
         return cls(name, owner, number, tuple(made))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skerry.joins import functions
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import SourcePlan, Term
 from skerry.sensors import array_calls
@@ -114,6 +115,8 @@ def _alike(args: list[Any], kinds: list[str]) -> list[Any]:
 
 
 def _reckoned(term: Term, args: list[Any]) -> Any:
+    if term.op in ("ABS", "HASH", "DIST"):
+        return functions.called(term.op, [_double(arg) for arg in args] if term.op == "DIST" else args)
     if term.type == plans.INT and term.op in _CHECKED:
         try:
             return _CHECKED[term.op](*args)

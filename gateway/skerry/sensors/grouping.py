@@ -1,17 +1,20 @@
-"""GROUP BY, HAVING and aggregates of a SELECT over a table of sensors: over windows of its rows' time, or over static columns."""
+"""GROUP BY, HAVING and aggregates of a SELECT over a table of sensors, or over a join: over windows of their rows' time, or over static
+columns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model import source_windows as windows
 from skerry.planner.model.frames import PANES_MAXIMUM, Frame, Window
-from skerry.planner.model.source_plans import Term
+from skerry.planner.model.source_plans import SourceOutput, Term
 from skerry.planner.model.source_windows import SourceAggregate, SourceGrouping
 from skerry.sensors.definitions import TIME
-from skerry.sensors.resolver import Found, Resolver
+from skerry.sensors.found import Found
+from skerry.sensors.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text, time_of
@@ -106,7 +109,8 @@ class GroupedResolver(Resolver):
         term = self._rows.expression(node).term
         if name == TIME and term.value == plans.TIME:
             return Found(Term("column", plans.TIMESTAMP, (), windows.END))
-        hint = f"write GROUP BY {node.name}, or what is to be made of it, as in MAX({node.name}, 5 min)"
+        said = ".".join(part for part in (node.table, node.stream, node.name) if part)
+        hint = f"write GROUP BY {said}, or what is to be made of it, as in MAX({said}, 5 min)"
         raise QueryError(f"'{node.name}' is of a row, and this one is of many", hint, node.span)
 
     def _knows(self, node: ast.Name) -> bool:
@@ -137,11 +141,64 @@ class GroupedResolver(Resolver):
         return Found(Term("column", made.type, (), f"{windows.AGGREGATE}{place}"), unit)
 
 
-def grouping(
-    select: ast.Select, resolver: GroupedResolver, having: Term | None, shown: list[Term], *, static: bool
-) -> SourceGrouping:
-    """What a query aggregates whose columns have been met. ``static``: over rows that are there, not over windows. Raises QueryError."""
-    found = resolver.found
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a query gives: columns, the order of rows, and HAVING; terms over what windows give, where it is ``grouped``, or over rows."""
+
+    outputs: tuple[SourceOutput, ...]
+    order: tuple[tuple[Term, bool], ...]
+    having: Term | None
+    grouped: GroupedResolver | None
+
+    def terms(self) -> list[Term]:
+        """All of them."""
+        of_outputs = [output.term for output in self.outputs] + [term for term, _ in self.order]
+        return of_outputs + ([self.having] if self.having is not None else [])
+
+    def of_rows(self) -> list[Term]:
+        """Terms over rows that these are made of."""
+        return self.terms() if self.grouped is None else self.grouped.terms()
+
+
+def shown_of(
+    select: ast.Select, rows: Resolver, outputs_of: Callable[[ast.Select, Resolver], Sequence[SourceOutput]]
+) -> Shown:
+    """Of a query over such rows. Raises QueryError."""
+    grouped = GroupedResolver(rows, select) if aggregates(select) else None
+    names = grouped or rows
+    outputs = tuple(outputs_of(select, names))
+    order = tuple(
+        (names.expression(_ordered(one.expression, select)).term, one.descending) for one in select.order
+    )
+    having = names.condition(select.having) if select.having is not None else None
+    return Shown(outputs, order, having, grouped)
+
+
+def _ordered(node: ast.Expression, select: ast.Select) -> ast.Expression:
+    """What ORDER BY names: by its name or its number, a column of SELECT may be."""
+    items = [
+        (item.alias, item.expression) for item in select.items if not isinstance(item.expression, ast.Star)
+    ]
+    if (
+        isinstance(node, ast.Number)
+        and node.unit is None
+        and 1 <= node.value <= len(items) == len(select.items)
+    ):
+        return items[int(node.value) - 1][1]
+    if isinstance(node, ast.Name) and node.table is None:
+        return next(
+            (found for alias, found in items if alias is not None and alias.lower() == node.name.lower()),
+            node,
+        )
+    return node
+
+
+def grouping(select: ast.Select, shown: Shown, *, static: bool, behind_us: int) -> SourceGrouping | None:
+    """What a query aggregates, if it does. ``static``: over rows that are there, not over windows; ``behind_us``: so far rows come behind
+    their time. Raises QueryError."""
+    if shown.grouped is None:
+        return None
+    found = shown.grouped.found
     span = select.groups[0].span if select.groups else found.spans[0] if found.spans else select.items[0].span
     if not found.aggregates and not static:
         hint = "say what is to be known of each, as in COUNT(*, 5 min)"
@@ -150,9 +207,10 @@ def grouping(
     if not static and lacking:
         hint = f"say over which time: {_EXAMPLE}"
         raise QueryError("a stream has no end that an aggregate could be known at", hint, lacking[0])
-    revises = any(windows.REVISION in term.columns() for term in shown)
+    revises = any(windows.REVISION in term.columns() for term in shown.terms())
     frame = None if static else _frame(found, whole=bool(select.order))
-    wait_ms = windows.WAIT_MS
+    # What is made of other streams comes behind its time.
+    wait_ms = windows.WAIT_MS + (0 if static else behind_us // 1000)
     if select.wait is not None and not (static and select.tables[0].latest is not None):
         if static:
             raise QueryError("static columns wait for nothing", "leave WAIT out", select.wait.span)
@@ -161,7 +219,7 @@ def grouping(
             hint = f"write 0 s to {duration_text(_LONGEST_MS)}"
             raise QueryError(f"WAIT {duration_text(asked)}", hint, select.wait.span)
         wait_ms = int(asked)
-    return SourceGrouping(tuple(found.groups), tuple(found.aggregates), having, frame, wait_ms, revises)
+    return SourceGrouping(tuple(found.groups), tuple(found.aggregates), shown.having, frame, wait_ms, revises)
 
 
 def _meant(node: ast.Expression, select: ast.Select) -> ast.Expression:

@@ -14,6 +14,7 @@ from skerry.joins.conditions import (
     AllOf,
     AnyOf,
     Calculated,
+    Called,
     Column,
     Compared,
     Condition,
@@ -106,6 +107,10 @@ def _operand(term: Term, kind: str, alias: str) -> Operand:
     kind = plans.INT if term.type == plans.INT else plans.DOUBLE
     if term.op == "NEGATE":
         return Calculated("-", Value(0), _operand(term.args[0], kind, alias))
+    match term.op:
+        case "ABS" | "HASH" | "DIST":
+            of = {"ABS": kind, "HASH": plans.INT, "DIST": plans.DOUBLE}[term.op]
+            return Called(term.op, tuple(_operand(arg, of, alias) for arg in term.args))
     left, right = (_operand(arg, kind, alias) for arg in term.args)
     match term.op:
         case "+" | "-" | "*" | "/" | "%":

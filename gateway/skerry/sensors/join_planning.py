@@ -7,26 +7,33 @@ left joins.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, get_args
 
 import pyarrow as pa
 
-from skerry.joins.choice import choose
-from skerry.joins.conditions import AllOf, Condition, encode
-from skerry.joins.join import LATENESS_US, Join, JoinError
+from skerry.joins.choice import Choice, choose
+from skerry.joins.conditions import encode
+from skerry.joins.join import LATENESS_US, NEVER_LATE_US, Join, JoinError
 from skerry.joins.rows import Algorithm
 from skerry.joins.windows import Pair, Window, WindowError
 from skerry.planner.model import source_plans as plans
-from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.plans import Past, QueryPlan
 from skerry.planner.model.source_plans import JoinedTable, JoinPlan, SourceOutput, SourcePlan, Term
+from skerry.sensors import mote_streams
+from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
-from skerry.sensors.join_conditions import calculated, column_of, condition_of, type_of
+from skerry.sensors.grouping import grouping, shown_of
+from skerry.sensors.join_conditions import calculated, column_of, type_of
 from skerry.sensors.join_resolver import JoinResolver, aliases_of, of_batches
+from skerry.sensors.join_volume import Volume
+from skerry.sensors.made_streams import made_columns
 from skerry.sensors.never_true import never_true
+from skerry.sensors.outer_joins import all_of, conditions_of, conjuncts, joined_conditions, said_conditions
 from skerry.sensors.resolver import Resolver
+from skerry.sensors.traffic import TrafficOf
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.join_windows import is_of_rows, microseconds
@@ -40,7 +47,11 @@ def with_tables(select: ast.Select, tables: Mapping[str, SensorTable]) -> ast.Se
     found: list[ast.Table] = []
     for table in select.tables:
         before = found[-1] if found else None
-        own = table.name.name.lower() in tables or table.alias is not None
+        own = (
+            table.name.name.lower() == mote_streams.NAME
+            or table.name.name.lower() in tables
+            or table.alias is not None
+        )
         if own or before is None or before.alias is None:
             found.append(table)
             continue
@@ -49,34 +60,68 @@ def with_tables(select: ast.Select, tables: Mapping[str, SensorTable]) -> ast.Se
     return replace(select, tables=tuple(found))
 
 
-def plan_of_join(select: ast.Select, tables: Mapping[str, SensorTable]) -> QueryPlan:
-    """The plan of a query over several of these tables. Raises QueryError."""
+def plan_of_join(
+    select: ast.Select,
+    tables: Mapping[str, SensorTable],
+    shapes: ShapesOf = no_shapes,
+    traffic: TrafficOf | None = None,
+    past: Past | None = None,
+    made: str = "",
+) -> QueryPlan:
+    """The plan of a query over several of these tables; ``past``: over what has come of them; ``made``: of CREATE STREAM with that name,
+    which may be over one. Raises QueryError."""
     aliases = tuple(_alias(table, tables, select) for table in select.tables)
-    resolver = JoinResolver(aliases[0].table, aliases[0].called, aliases=aliases)
-    outputs = _outputs(select, resolver)
+    resolver = JoinResolver(aliases[0].table, aliases[0].called, shapes, aliases)
+    shown = shown_of(select, resolver, _outputs)
+    outputs = shown.outputs
     names = [one.called for one in aliases]
-    where = resolver.condition(select.where) if select.where is not None else None
-    if where is not None and "" in aliases_of(where):
+    pushed, left = _pushed(select, aliases, resolver)
+    conditioned = conditions_of(left, resolver)
+    asked_of = [*conditioned.joining, *conjuncts(conditioned.of_answers)]
+    if "" in [one for term in asked_of for one in aliases_of(term)]:
         hint = f"write {names[0]}.time: an answer's own time comes of its rows"
         raise QueryError("'time' is of several tables", hint, select.where.span if select.where else None)
-    own, conditions = _conditions(where, names, select)
+    own, where, steps = joined_conditions(conditioned, names, select)
     chosen = {one.called: _static_part(own[one.called], one) for one in aliases}
+    needs = {one.called: _needs(one, [*asked_of, *shown.of_rows()]) for one in aliases}
+    asked = _questions(select, pushed, needs, aliases)
     streams = {
-        one.called: json.dumps([one.table.stream_number, _listed(chosen[one.called])]) for one in aliases
+        one.called: json.dumps(
+            [mote_streams.NAME, asked[one.called]]
+            if one.called in asked
+            else [one.table.stream_number, _listed(chosen[one.called])]
+        )
+        for one in aliases
     }
-    columns = {name: column_of(term, term.type, "") for name, term in _selected(outputs).items()}
-    lateness = int(select.lateness.milliseconds * 1000) if select.lateness is not None else LATENESS_US
+    selected = _selected([*shown.of_rows(), *conjuncts(conditioned.of_answers)])
+    columns = {name: column_of(term, term.type, "") for name, term in selected.items()}
+    # What is made of others comes behind its time.
+    behind = max(one.table.behind_us for one in aliases)
+    lateness = (
+        int(select.lateness.milliseconds * 1000) if select.lateness is not None else LATENESS_US + behind
+    )
+    alone = len(aliases) == 1
+    if alone:
+        check_unjoined(select)
+        lateness = NEVER_LATE_US
     try:
         join = Join(
             streams,
             _windows(select, names),
-            AllOf(tuple(conditions)) if conditions else None,
+            where,
             tuple(dict.fromkeys(columns.values())),
             lateness,
+            steps,
         )
         fields = _fields(join, aliases)
         schemas = {stream: _schema(kinds) for stream, kinds in fields.items()}
-        choice = choose(join, schemas, {}, _hint(select))
+        volume = Volume(join, aliases, chosen, own, traffic)
+        choice = (
+            Choice("MW", "that meets nobody")
+            if alone
+            else choose(join, schemas, volume.whole_rates, _hint(select))
+        )
+        keeps = "" if alone else volume.checked(choice.algorithm)
     except (JoinError, WindowError) as error:
         message, _, hint = str(error).partition(". ")
         message, _, hint = (message, "", hint) if hint else message.partition(": ")
@@ -85,6 +130,7 @@ def plan_of_join(select: ast.Select, tables: Mapping[str, SensorTable]) -> Query
         "streams": {
             streams[one.called]: {
                 "number": one.table.stream_number,
+                "motes": asked.get(one.called),
                 "chosen": _listed(chosen[one.called]),
                 "fields": fields[streams[one.called]],
             }
@@ -94,28 +140,76 @@ def plan_of_join(select: ast.Select, tables: Mapping[str, SensorTable]) -> Query
         "windows": [[*sorted(pair), window.us, window.rows] for pair, window in join.windows.items()],
         "where": encode(join.where).decode(),
         "select": {
-            name: [column.alias, column.name, _selected(outputs)[name].type]
-            for name, column in columns.items()
+            name: [column.alias, column.name, selected[name].type] for name, column in columns.items()
         },
+        "steps": [[step.kind, encode(step.on).decode()] for step in steps],
         "lateness_us": lateness,
         "algorithm": choice.algorithm,
+        # With FOR motes end at a time of each join's own.
+        "alone": bool(asked) and getattr(select.sampling, "duration", None) is not None,
     }
+    of_answers = conditioned.of_answers
+    behind = behind if alone else lateness + join.reach_us
+    windowed = shown.grouped is not None and shown.grouped.windows
+    shape = grouping(select, shown, static=past is not None and not windowed, behind_us=behind)
+    if made:
+        columns_made = made_columns(outputs, select.items[0].span)
+        written = [[name, term.to_list()] for name, term in columns_made.written]
+        spec["made"] = {"written": written, "asked": _listed(of_answers), "behind_us": behind}
+        of_answers, outputs = None, columns_made.read
     joined = tuple(
         JoinedTable(
             one.called,
             one.table.key,
             one.table.stream_number,
             chosen[one.called],
-            _needs(one, where, outputs),
+            needs[one.called],
+            asked.get(one.called),
         )
         for one in aliases
     )
-    plan = JoinPlan(joined, json.dumps(spec, separators=(",", ":")), choice.algorithm, choice.reason)
-    source = SourcePlan(aliases[0].table.key, UNNUMBERED, outputs, None, None, join=plan)
-    notes = never_true(select.where, joined=True)
-    return QueryPlan(
-        select.text, 0, None, False, False, (), None, None, frozenset(), sources=source, notes=notes
+    plan = JoinPlan(
+        joined, json.dumps(spec, separators=(",", ":")), choice.algorithm, f"a join by {choice.reason}", keeps
     )
+    source = SourcePlan(
+        aliases[0].table.key,
+        UNNUMBERED,
+        outputs,
+        of_answers,
+        None,
+        shown.order,
+        int(select.limit.value) if select.limit is not None else None,
+        join=plan,
+        grouping=shape,
+        made=made,
+    )
+    notes = tuple(note for one in said_conditions(select) for note in never_true(one, joined=True))
+    return QueryPlan(
+        select.text,
+        0,
+        None,
+        False,
+        False,
+        (),
+        None,
+        None,
+        frozenset(),
+        history=past,
+        sources=source,
+        notes=notes,
+    )
+
+
+def check_unjoined(select: ast.Select) -> None:
+    """Of rows that are joined with none. Raises QueryError."""
+    for said, found in (
+        ("WINDOW", select.windows[:1]),
+        ("LATENESS", select.lateness),
+        ("USING", select.using),
+    ):
+        if found:
+            span = found[0].span if isinstance(found, tuple) else found.span
+            raise QueryError(f"{said} is for joins", "leave it out: one stream meets nobody", span)
 
 
 def _alias(table: ast.Table, tables: Mapping[str, SensorTable], select: ast.Select) -> Resolver:
@@ -135,7 +229,54 @@ def _alias(table: ast.Table, tables: Mapping[str, SensorTable], select: ast.Sele
         raise QueryError(
             f"'{called}' is no name for a table", "names here are of letters, digits and _", table.name.span
         )
-    return Resolver(found, called)
+    return mote_streams.MoteResolver(found, called) if found.of_motes else Resolver(found, called)
+
+
+def _pushed(
+    select: ast.Select, aliases: Sequence[Resolver], resolver: JoinResolver
+) -> tuple[dict[str, list[ast.Expression]], ast.Select]:
+    """By alias of motes what these are asked, and the query with what is left: of WHERE, or behind ON of an alias whose rows may be
+    missing in answers."""
+    motes = [one.called for one in aliases if one.table.of_motes]
+    outer = [table.called for table in select.tables if table.joined is not None]
+
+    def owner(name: ast.Name) -> str:
+        return _owner(name, resolver)
+
+    pushed, where = mote_streams.own_conditions(
+        select.where, [name for name in motes if name not in outer], owner
+    )
+    tables = []
+    for table in select.tables:
+        if table.joined is not None and table.called in motes:
+            of_on, on = mote_streams.own_conditions(table.joined.on, [table.called], owner)
+            pushed |= of_on
+            tables.append(replace(table, joined=replace(table.joined, on=on)))
+        else:
+            tables.append(table)
+    return pushed, replace(select, where=where, tables=tuple(tables))
+
+
+def _questions(
+    select: ast.Select,
+    pushed: Mapping[str, list[ast.Expression]],
+    needs: Mapping[str, Sequence[str]],
+    aliases: Sequence[Resolver],
+) -> dict[str, str]:
+    """By alias of motes what these are asked."""
+    statics = mote_streams.statics_of(one.table for one in aliases)
+    attributes = {name: map(_attribute, needs[name]) for name in pushed}
+    return mote_streams.questions(select, pushed, attributes, statics)
+
+
+def _owner(name: ast.Name, resolver: JoinResolver) -> str:
+    one = resolver.owner(name) if resolver.constant(name) is None else None
+    return one.called if one is not None else ""
+
+
+def _attribute(column: str) -> str:
+    """Of a column of motes' batches."""
+    return column.rpartition(".")[2]
 
 
 def _listed(term: Term | None) -> list[Any] | None:
@@ -174,47 +315,20 @@ def _windows(select: ast.Select, names: list[str]) -> dict[Pair, Window]:
     return found
 
 
-def _conditions(
-    where: Term | None, names: list[str], select: ast.Select
-) -> tuple[dict[str, Term | None], list[Condition]]:
-    """What each alias's own row decides, and all conditions of the join."""
-    own: dict[str, Term | None] = dict.fromkeys(names)
-    between: list[Condition] = []
-    for part in _conjuncts(where):
-        of = aliases_of(part)
-        if len(of) < 2:
-            name = of[0] if of else names[0]
-            before = own[name]
-            own[name] = part if before is None else Term("AND", plans.BOOLEAN, (before, part))
-            continue
-        try:
-            between.append(condition_of(part, names[0]))
-        except QueryError as error:
-            raise QueryError(error.message, error.hint, select.where.span if select.where else None) from None
-    decided = [condition_of(part, name) for name, part in own.items() if part is not None]
-    return own, [*decided, *between]
-
-
-def _conjuncts(where: Term | None) -> list[Term]:
-    if where is None:
-        return []
-    return [part for arg in where.args for part in _conjuncts(arg)] if where.op == "AND" else [where]
-
-
 def _static_part(where: Term | None, one: Resolver) -> Term | None:
     """Of what AND joins, the part that an alias's static columns decide."""
-    parts = [of_batches(part) for part in _conjuncts(where)]
-    static = [part for part in parts if one.is_static(part)]
-    made: Term | None = None
-    for part in static:
-        made = part if made is None else Term("AND", plans.BOOLEAN, (made, part))
-    return made
+    parts = [of_batches(part) for part in conjuncts(where)]
+    return all_of([part for part in parts if one.is_static(part)])
 
 
-def _outputs(select: ast.Select, resolver: JoinResolver) -> tuple[SourceOutput, ...]:
+def _outputs(select: ast.Select, resolver: Resolver) -> Sequence[SourceOutput]:
     found: list[SourceOutput] = []
     for item in select.items:
         if isinstance(item.expression, ast.Star):
+            if not isinstance(resolver, JoinResolver):
+                raise QueryError(
+                    "'*' is of a row, and this one is of many", "name groups and aggregates", item.span
+                )
             found += [output for one in resolver.aliases for output in _star(resolver, one)]
             continue
         known = resolver.expression(item.expression)
@@ -226,7 +340,7 @@ def _outputs(select: ast.Select, resolver: JoinResolver) -> tuple[SourceOutput, 
             raise QueryError(
                 f"two columns are named '{output.name}'", "name one of them with AS", select.items[0].span
             )
-    return tuple(found)
+    return found
 
 
 def _star(resolver: JoinResolver, one: Resolver) -> list[SourceOutput]:
@@ -238,18 +352,23 @@ def _star(resolver: JoinResolver, one: Resolver) -> list[SourceOutput]:
             known = resolver.expression(ast.Name(column.name, span, one.called))
             found.append(SourceOutput(f"{one.called}.{column.name}", known.term, known.unit))
     for field in stream.fields:
+        if one.table.of_motes:
+            if field.name in mote_streams.STAR:
+                known = resolver.expression(ast.Name(field.name, span, one.called))
+                found.append(SourceOutput(f"{one.called}.{field.name}", known.term, known.unit))
+            continue
         known = resolver.expression(ast.Name(field.name, span, one.called, stream=stream.name))
         found.append(SourceOutput(f"{one.called}.{stream.name}.{field.name}", known.term, known.unit))
     return found
 
 
-def _selected(outputs: tuple[SourceOutput, ...]) -> dict[str, Term]:
-    """Columns of answers that its user sees, by name."""
+def _selected(terms: Sequence[Term]) -> dict[str, Term]:
+    """Columns of answers that these terms read, by name."""
 
     def leaves(term: Term) -> list[Term]:
         return [term] if term.op == "column" else [leaf for arg in term.args for leaf in leaves(arg)]
 
-    found = [leaf for output in outputs for leaf in leaves(output.term)]
+    found = [leaf for term in terms for leaf in leaves(term)]
     return {str(leaf.value): leaf for leaf in found if leaf.value != plans.TIME}
 
 
@@ -273,10 +392,9 @@ def _schema(kinds: Mapping[str, str]) -> pa.Schema:
     return pa.schema([(name, type_of(kind)) for name, kind in kinds.items()])
 
 
-def _needs(one: Resolver, where: Term | None, outputs: tuple[SourceOutput, ...]) -> tuple[str, ...]:
-    terms = [output.term for output in outputs] + ([where] if where is not None else [])
-    names = {str(name) for term in terms for name in term.columns()}
-    own = [name.partition(".") for name in names]
+def _needs(one: Resolver, terms: Sequence[Term]) -> tuple[str, ...]:
+    """Columns of an alias that these terms read."""
+    own = [str(name).partition(".") for name in {name for term in terms for name in term.columns()}]
     return tuple(sorted(name for alias, _, name in own if alias == one.called))
 
 

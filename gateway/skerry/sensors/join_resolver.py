@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term
 from skerry.sensors.definitions import TIME
-from skerry.sensors.resolver import Found, Resolver
+from skerry.sensors.found import Found
+from skerry.sensors.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
+
+_WINDOW = "window"
+_NO_CONDITION = (
+    "a window is no condition among others",
+    "it bounds all answers: say it behind FROM, or with AND, as in WINDOW(a, b) = 10 min",
+)
 
 
 def of_alias(alias: str, term: Term) -> Term:
@@ -41,22 +48,41 @@ class JoinResolver(Resolver):
 
     aliases: tuple[Resolver, ...] = ()
 
-    def _call(self, node: ast.Call) -> Term:
-        hint = "functions over arrays are of one table: select the array, or ask without the join"
-        raise QueryError(f"'{node.function}' is not computed in a join", hint, node.span)
+    def has(self, name: str) -> bool:
+        return any(one.has(name) for one in self.aliases)
+
+    def _call(self, node: ast.Call) -> Found:
+        if node.function.lower() == _WINDOW:
+            raise QueryError(*_NO_CONDITION, node.span)
+        return Resolver._call(self, node)
 
     def _name(self, node: ast.Name) -> Found:
+        one = self.owner(node)
+        if one is None:
+            return Found(Term("column", plans.TIMESTAMP, (), plans.TIME))
+        found = one._name(node)
+        return Found(of_alias(one.called, found.term), found.unit)
+
+    def owner(self, node: ast.Name) -> Resolver | None:
+        """The alias that a name is of; None: it is the answer's own time. Raises QueryError."""
         before, names = (node.table or "").lower(), [one.called for one in self.aliases]
         if node.table is None:
-            able = [one for one in self.aliases if self._has(one, node.name)]
+            able = [one for one in self.aliases if one.has(node.name)]
         else:
             able = [one for one in self.aliases if one.called == before]
             able = able or [one for one in self.aliases if self._is_of(one, node, before)]
         if node.table is None and not able and node.name.lower() == TIME:
-            return Found(Term("column", plans.TIMESTAMP, (), plans.TIME))
+            return None
         if not able:
+            if node.table is None and node.name.lower() in names:
+                hint = (
+                    f"write a column of it, as in {node.name}.time; a window of two stands alone, or with AND"
+                )
+                raise QueryError(f"'{node.name}' is a table", hint, node.span)
             known = [*names, *(column.name for one in self.aliases for column in one.table.columns)]
             guess = did_you_mean(node.table or node.name, known)
+            if node.table is None and node.name.lower() == _WINDOW:
+                raise QueryError(*_NO_CONDITION, node.span)
             if node.table is None:
                 raise QueryError(
                     f"unknown column '{node.name}'", f"{guess}none of {', '.join(names)} has it", node.span
@@ -65,15 +91,7 @@ class JoinResolver(Resolver):
         if len(able) > 1:
             hint = f"write {' or '.join(f'{one.called}.{node.name}' for one in able)}"
             raise QueryError(f"'{node.name}' is of several tables", hint, node.span)
-        [one] = able
-        found = one._name(node)
-        return Found(of_alias(one.called, found.term), found.unit)
-
-    def _has(self, one: Resolver, name: str) -> bool:
-        if one.table.place(name) is not None:
-            return True
-        stream = one.table.stream
-        return stream is not None and any(field.name.lower() == name.lower() for field in stream.fields)
+        return able[0]
 
     def _is_of(self, one: Resolver, node: ast.Name, before: str) -> bool:
         """Whether what stands before the point is an alias's table, or its stream."""

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.plans import Past, QueryPlan
 from skerry.planner.model.source_plans import WAIT_MS, SourceOutput, SourcePlan, Term
+from skerry.sensors import mote_streams
 from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
-from skerry.sensors.grouping import GroupedResolver, aggregates, grouping
-from skerry.sensors.join_planning import plan_of_join, with_tables
+from skerry.sensors.found import Found
+from skerry.sensors.grouping import GroupedResolver, aggregates, grouping, shown_of
+from skerry.sensors.join_planning import check_unjoined, plan_of_join, with_tables
+from skerry.sensors.mining_planning import plan_of_mining
 from skerry.sensors.never_true import never_true
-from skerry.sensors.resolver import Found, Resolver
-from skerry.sql import ast
+from skerry.sensors.resolver import Resolver
+from skerry.sensors.table_functions import FUNCTIONS
+from skerry.sensors.traffic import TrafficOf
+from skerry.sql import ast, stream_statements
 from skerry.sql.errors import QueryError
 from skerry.sql.parser import parse
+from skerry.sql.stream_statements import CreateStream
 from skerry.sql.units import duration_text
 
 #: The longest HISTORY: a source's rows may be of any time from 1970 on.
@@ -32,28 +40,40 @@ _OTHERS = {
     "stops": "STOP ON", "into": "INTO", "combine": "COMBINE", "interpolate": "INTERPOLATE", "queue": "QUEUE",
     "approximate": "APPROXIMATE", "buffers": "BUFFER", "start_now": "START NOW",
 }  # fmt: skip
-#: The same for queries over several of them.
-_OF_ONE = {"groups": "GROUP BY", "having": "HAVING", "history": "HISTORY", "wait": "WAIT"}
+#: The same for joins whose rows come as they come.
+_OF_WINDOWS = {"order": "ORDER BY", "limit": "LIMIT"}
+#: The same for streams that are made.
+_OF_ROWS = {"groups": "GROUP BY", "having": "HAVING", "wait": "WAIT", "history": "HISTORY", **_OF_WINDOWS}
+_WAIT_HINT = "WAIT is for windows: leave it out"
 
 
-def plan_of(select: ast.Select, tables: Mapping[str, SensorTable], shapes: ShapesOf = no_shapes) -> QueryPlan:
+def plan_of(
+    select: ast.Select,
+    tables: Mapping[str, SensorTable],
+    shapes: ShapesOf = no_shapes,
+    traffic: TrafficOf | None = None,
+) -> QueryPlan:
     """The plan of a query over one of these tables. Raises QueryError."""
-    _check_clauses(select)
+    of_motes = any(tables[table.name.name.lower()].of_motes for table in select.tables)
+    coming = len(select.tables) > 1 and not aggregates(select) and select.history is None
+    _check_clauses(select, _OF_WINDOWS if coming else {}, of_motes=of_motes)
+    if any(table.function is not None for table in select.tables):
+        return plan_of_mining(select, tables, shapes, _past(select))
+    if select.every is not None:
+        hint = "leave it out: what a table function finds comes so often"
+        raise QueryError("EVERY is for what is mined", hint, select.every.span)
     if len(select.tables) > 1:
-        return plan_of_join(select, tables)
+        if select.wait is not None and not aggregates(select):
+            raise QueryError("nothing is waited for", _WAIT_HINT, select.wait.span)
+        return plan_of_join(select, tables, shapes, traffic, _past(select))
+    check_unjoined(select)
     [of] = select.tables
     table = tables[of.name.name.lower()]
     resolver = Resolver(table, of.called, shapes)
     where = resolver.condition(select.where) if select.where is not None else None
-    grouped = GroupedResolver(resolver, select) if aggregates(select) else None
-    names = grouped or resolver
-    outputs = tuple(_outputs(select, names))
-    order = tuple(
-        (names.expression(_ordered(one.expression, select)).term, one.descending) for one in select.order
-    )
-    having = names.condition(select.having) if select.having is not None else None
-    shown = [output.term for output in outputs] + [term for term, _ in order] + ([having] if having else [])
-    terms = [*(shown if grouped is None else grouped.terms()), *([where] if where else [])]
+    shown = shown_of(select, resolver, _outputs)
+    grouped = shown.grouped
+    terms = [*shown.of_rows(), *([where] if where else [])]
     windowed, latest = grouped is not None and grouped.windows, of.latest is not None
     if latest and windowed:
         hint = "leave windows out: it is answered from one row of each source"
@@ -66,11 +86,9 @@ def plan_of(select: ast.Select, tables: Mapping[str, SensorTable], shapes: Shape
     past = _past(select)
     # Whether its rows are there now, and no others come.
     there = static or latest or past is not None
-    shape = None
-    if grouped is not None:
-        shape = grouping(select, grouped, having, shown, static=there and not windowed)
-    elif not latest and select.wait is not None:
-        raise QueryError("nothing is waited for", "WAIT is for windows: leave it out", select.wait.span)
+    shape = grouping(select, shown, static=there and not windowed, behind_us=table.behind_us)
+    if shape is None and not latest and select.wait is not None:
+        raise QueryError("nothing is waited for", _WAIT_HINT, select.wait.span)
     if not there and grouped is None and (select.order or select.limit is not None):
         what = select.order[0].span if select.order else select.limit.span if select.limit else None
         hint = "rows come as they come: leave it out, or select static columns alone"
@@ -78,10 +96,10 @@ def plan_of(select: ast.Select, tables: Mapping[str, SensorTable], shapes: Shape
     source = SourcePlan(
         table.key,
         None if static else table.stream_number,
-        outputs,
+        shown.outputs,
         where,
         _static_part(where, resolver),
-        order,
+        shown.order,
         int(select.limit.value) if select.limit is not None else None,
         grouping=shape,
         latest=latest,
@@ -94,17 +112,41 @@ def plan_of(select: ast.Select, tables: Mapping[str, SensorTable], shapes: Shape
     )  # fmt: skip
 
 
-def _check_clauses(select: ast.Select) -> None:
-    others = _OTHERS if len(select.tables) == 1 else _OTHERS | _OF_ONE
-    for name, said in others.items():
+def _plan_of_made(
+    select: ast.Select,
+    tables: Mapping[str, SensorTable],
+    name: ast.Name,
+    shapes: ShapesOf,
+    traffic: TrafficOf | None,
+) -> QueryPlan:
+    """Of CREATE STREAM. Raises QueryError."""
+    if name.name.lower() == _MOTES:
+        raise QueryError("motes are called 'sensors'", "take another name", name.span)
+    of_motes = any(tables[table.name.name.lower()].of_motes for table in select.tables)
+    _check_clauses(select, _OF_ROWS, of_motes=of_motes)
+    mined = select.every is not None or any(table.function is not None for table in select.tables)
+    if mined or select.tables[0].latest is not None or aggregates(select):
+        hint = "make the stream of rows, and ask for aggregates or the newest rows of that"
+        raise QueryError("a stream is made of rows", hint, select.items[0].span)
+    return plan_of_join(select, tables, shapes, traffic, made=name.name)
+
+
+def _check_clauses(select: ast.Select, others: dict[str, str], *, of_motes: bool) -> None:
+    if of_motes:
+        mote_streams.check_clauses(select)
+    for name, said in (others if of_motes else _OTHERS | others).items():
         found: Any = getattr(select, name)
         if found:
             span = getattr(found[0] if isinstance(found, tuple) else found, "span", None)
-            of = "one table of sensors" if name in _OF_ONE else "motes"
-            raise QueryError(f"{said} is for {of}", "leave it out, where tables of sensors are asked", span)
+            of, hint = "motes", "leave it out, where tables of sensors are asked"
+            if name in _OF_ROWS:
+                of, hint = "rows that have an end", "leave it out: rows come as they come"
+            raise QueryError(f"{said} is for {of}", hint, span)
     latest = select.tables[0].latest is not None
-    if not isinstance(select.sampling, ast.Recorded) and not (
-        latest and isinstance(select.sampling, ast.Once)
+    if (
+        not of_motes
+        and not isinstance(select.sampling, ast.Recorded)
+        and not (latest and isinstance(select.sampling, ast.Once))
     ):
         hint = "leave it out: a source says by itself when it has something"
         raise QueryError("motes are sampled, other sensors are not", hint, select.sampling.span)
@@ -183,25 +225,6 @@ def _output(name: str, found: Found) -> SourceOutput:
     return SourceOutput(name, found.term, found.unit)
 
 
-def _ordered(node: ast.Expression, select: ast.Select) -> ast.Expression:
-    """What ORDER BY names: by its name or its number, a column of SELECT may be."""
-    items = [
-        (item.alias, item.expression) for item in select.items if not isinstance(item.expression, ast.Star)
-    ]
-    if (
-        isinstance(node, ast.Number)
-        and node.unit is None
-        and 1 <= node.value <= len(items) == len(select.items)
-    ):
-        return items[int(node.value) - 1][1]
-    if isinstance(node, ast.Name) and node.table is None:
-        return next(
-            (found for alias, found in items if alias is not None and alias.lower() == node.name.lower()),
-            node,
-        )
-    return node
-
-
 def _static_part(where: Term | None, resolver: Resolver) -> Term | None:
     """Of what AND joins, the part that static columns decide."""
     if where is None:
@@ -214,31 +237,103 @@ def _static_part(where: Term | None, resolver: Resolver) -> Term | None:
     return Term("AND", plans.BOOLEAN, tuple(parts))
 
 
-_WORDS = re.compile(r"[A-Za-z_°][A-Za-z0-9_]*|\"[^\"]+\"")
 #: What the motes' table is called, which users may call one of theirs: the paper does.
-_MOTES = "sensors"
+_MOTES = mote_streams.NAME
+_WORDS = re.compile(r"[A-Za-z_°][A-Za-z0-9_]*|\"[^\"]+\"")
 
 
-def planned(text: str, tables: Mapping[str, SensorTable], shapes: ShapesOf = no_shapes) -> QueryPlan | None:
-    """The plan of a query over one of these tables; None: it is over others, or no query. ``shapes``: by the name of the table that has
-    them, for functions over arrays. Raises QueryError."""
-    if not any(word.strip('"').lower() in tables for word in _WORDS.findall(text)):
+def planned(
+    text: str,
+    tables: Mapping[str, SensorTable],
+    shapes: ShapesOf = no_shapes,
+    traffic: TrafficOf | None = None,
+    statics: Statics = NO_STATICS,
+) -> QueryPlan | None:
+    """The plan of a query over one of these tables, or of a join of streams, of which motes may be one; None: it is over others, or no
+    query. ``shapes``: by the name of the table that has them, for functions over arrays; ``traffic``: how fast rows come, by which joins
+    are chosen and refused. One that was asked before is planned again without that. ``statics``: motes' attributes that users have made.
+    Raises QueryError."""
+    creating = stream_statements.parse(text)
+    made = creating.name if isinstance(creating, CreateStream) else None
+    asked = creating.select if isinstance(creating, CreateStream) else text
+    words = [word.strip('"').lower() for word in _WORDS.findall(asked)]
+    of_tables = any(word in tables for word in words)
+    # Motes may join with these, or with each other, or be mined.
+    mined = any(word in FUNCTIONS for word in words)
+    maybe = _MOTES in words and (of_tables or words.count(_MOTES) > 1 or "window" in words or mined)
+    # A table function over a table that there is not is told so.
+    if made is None and not of_tables and not maybe and not mined:
         return None
-    statement = parse(text, tables)
-    if not isinstance(statement, ast.Select) or not statement.of_sensors:
-        return None
-    statement = with_tables(statement, tables)
-    keys = {table.name.name.lower() for table in statement.tables}
     try:
-        unknown = [table for table in statement.tables if table.name.name.lower() not in tables]
-        if unknown and keys & tables.keys() <= {_MOTES}:
-            return None
-        if unknown:
-            hint = "tables of sensors are joined with each other: SHOW SENSORS lists them"
-            raise QueryError(f"'{unknown[0].name.name}' is no table of sensors", hint, unknown[0].name.span)
-        return plan_of(statement, tables, shapes)
+        statement = parse(asked, {*tables, _MOTES} if maybe else tables)
     except QueryError as error:
-        if keys == {_MOTES}:
-            # A question to motes names other columns than those of a table that has their table's name.
+        if made is None and not of_tables and _is_for_motes(text):
             return None
         raise error.within(text) from None
+    try:
+        found = None
+        if isinstance(statement, ast.Select) and statement.strategy is not None:
+            if made is not None:
+                hint = "leave it out: the gateway joins what a stream is made of"
+                raise QueryError("motes make no streams", hint, statement.strategy.span)
+            return None  # motes do it: it is a query of theirs
+        if isinstance(statement, ast.Select) and statement.of_sensors:
+            motes = mote_streams.table_of(statics)
+            found = _planned(with_tables(statement, tables), tables, motes, shapes, traffic, made)
+        if found is None and made is not None:
+            hint = (
+                "make it of tables of sensors, or of other streams: SHOW SENSORS and SHOW STREAMS list them"
+            )
+            raise QueryError("a stream is made of streams", hint, made.span)
+    except QueryError as error:
+        raise error.within(text) from None
+    return found
+
+
+def _is_for_motes(text: str) -> bool:
+    """Whether motes alone may be asked it: a table of a file may have a column that is called window."""
+    with suppress(QueryError):
+        parse(text)
+        return True
+    return False
+
+
+def _planned(
+    select: ast.Select,
+    tables: Mapping[str, SensorTable],
+    of_motes: SensorTable,
+    shapes: ShapesOf,
+    traffic: TrafficOf | None,
+    made: ast.Name | None,
+) -> QueryPlan | None:
+    def plan(tables: Mapping[str, SensorTable]) -> QueryPlan:
+        if made is not None:
+            return _plan_of_made(select, tables, made, shapes, traffic)
+        return plan_of(select, tables, shapes, traffic)
+
+    keys = {table.name.name.lower() for table in select.tables}
+    mined = any(table.function is not None for table in select.tables)
+    joined = len(select.tables) > 1 and (bool(select.windows) or keys != {_MOTES})
+    join = _MOTES in keys and (joined or mined)
+    motes = {**tables, _MOTES: of_motes}
+    unknown = [table for table in select.tables if table.name.name.lower() not in tables]
+    others = [table for table in unknown if table.name.name.lower() != _MOTES]
+    if unknown and not others and join:
+        return plan(motes)
+    if unknown and keys & tables.keys() <= {_MOTES}:
+        return None
+    if unknown:
+        unfit = (others or unknown)[0].name
+        hint = "tables of sensors are joined with each other, and with sensors, which are the motes: SHOW SENSORS lists them"
+        raise QueryError(f"'{unfit.name}' is no table of sensors", hint, unfit.span)
+    try:
+        return plan(tables)
+    except QueryError:
+        # A question to motes names other columns than those of a table that has their table's name.
+        if _MOTES not in keys:
+            raise
+        if not join:
+            return None
+        with suppress(QueryError):
+            return plan(motes)
+        raise

@@ -8,8 +8,10 @@ from decimal import Decimal
 
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term
+from skerry.sensors import scalar_calls
 from skerry.sensors.call_resolver import ShapesOf, call_of, no_shapes
 from skerry.sensors.definitions import TIME, Field, SensorTable
+from skerry.sensors.found import Found
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
@@ -17,18 +19,11 @@ from skerry.sql.units import unit_of
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 _PLACES = 9
+_CONSTANTS = {"true": True, "false": False}
 _CALLED = {
     plans.INT: "a number", plans.DECIMAL: "a number", plans.DOUBLE: "a number", plans.TEXT: "a text", plans.BOOLEAN: "a condition",
     plans.TIMESTAMP: "a time", plans.NULL: "NULL",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A term and its unit, as far as it has one."""
-
-    term: Term
-    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +52,21 @@ class Resolver:
             case ast.Null():
                 found = Found(Term("literal", plans.NULL))
             case ast.Name():
-                found = self._name(node)
+                found = self.constant(node) or self._name(node)
             case ast.Unary():
-                found = self._unary(node)
+                found = self._unary(node, beside)
             case ast.Binary():
-                found = self._binary(node)
+                found = self._binary(node, beside)
             case ast.Call():
-                found = Found(self._call(node))
+                found = self._call(node)
             case _:
                 found = Found(self._test(node))
         return found
 
-    def _call(self, node: ast.Call) -> Term:
-        return call_of(node, self.expression, self.shapes)
+    def _call(self, node: ast.Call) -> Found:
+        if node.function.upper() in scalar_calls.USAGE:
+            return scalar_calls.scalar_of(node, self.expression)
+        return Found(call_of(node, self.expression, self.shapes))
 
     def _test(self, node: ast.IsNull | ast.Between | ast.InList | ast.Like) -> Term:
         match node:
@@ -88,6 +85,19 @@ class Resolver:
         return Term("NOT", plans.BOOLEAN, (made,)) if node.negated else made
 
     # ---- names ----
+
+    def constant(self, node: ast.Name) -> Found | None:
+        """TRUE and FALSE, where no column is called so."""
+        name = node.name.lower()
+        if node.table is not None or name not in _CONSTANTS or self.has(name):
+            return None
+        return Found(Term("literal", plans.BOOLEAN, (), _CONSTANTS[name]))
+
+    def has(self, name: str) -> bool:
+        """Whether a column or a field is called so."""
+        stream = self.table.stream
+        of_stream = stream is not None and any(field.name.lower() == name.lower() for field in stream.fields)
+        return of_stream or self.table.place(name) is not None
 
     def column(self, name: str) -> Term:
         """A column that there is, by its name in batches."""
@@ -146,8 +156,8 @@ class Resolver:
 
     # ---- operators ----
 
-    def _unary(self, node: ast.Unary) -> Found:
-        operand = self.expression(node.operand)
+    def _unary(self, node: ast.Unary, beside: Found | None) -> Found:
+        operand = self.expression(node.operand, beside if node.operator == "-" else None)
         if node.operator == "NOT":
             _check(operand.term, plans.BOOLEAN, node.operand.span)
             return Found(Term("NOT", plans.BOOLEAN, (operand.term,)))
@@ -158,7 +168,7 @@ class Resolver:
             return Found(Term("literal", operand.term.type, (), negative), operand.unit)
         return Found(Term("NEGATE", operand.term.type, (operand.term,)), operand.unit)
 
-    def _binary(self, node: ast.Binary) -> Found:
+    def _binary(self, node: ast.Binary, beside: Found | None) -> Found:
         if node.operator in ("AND", "OR"):
             parts = [self.expression(part) for part in ast.operands(node, node.operator)]
             made = parts[0].term
@@ -171,14 +181,24 @@ class Resolver:
             return Found(self._compared(node.operator, node.left, node.right, node.span))
         if node.operator == ">>":
             raise QueryError("'>>' is not for streams", "divide by 2, 4, 8 …", node.span)
-        left, right = self.expression(node.left), self.expression(node.right)
+        left, right = self._sides(node, beside)
         for side, where in ((left, node.left), (right, node.right)):
             _check_number(side.term, where.span)
         whole = left.term.type == right.term.type == plans.INT and node.operator != "/"
         unit = left.unit or right.unit if node.operator in "+-" else ""
-        if node.operator in "+-" and left.unit and right.unit and left.unit != right.unit:
+        if node.operator in "+-" and _differ(left.unit, right.unit):
             raise QueryError(f"{left.unit} and {right.unit} are added", "bring both to one unit", node.span)
         return Found(Term(node.operator, plans.INT if whole else plans.DOUBLE, (left.term, right.term)), unit)
+
+    def _sides(self, node: ast.Binary, beside: Found | None) -> tuple[Found, Found]:
+        """What is reckoned with; of a sum a literal is in the unit of the other side, or of what the sum is compared with."""
+        if node.operator not in "+-":
+            return self.expression(node.left), self.expression(node.right)
+        if isinstance(node.left, ast.Number):
+            right = self.expression(node.right, beside)
+            return self.expression(node.left, right if right.unit else beside), right
+        left = self.expression(node.left, beside)
+        return left, self.expression(node.right, left if left.unit else beside)
 
     def _compared(self, operator: str, left: ast.Expression, right: ast.Expression, span: Span) -> Term:
         # A literal is read as what it is compared with.
@@ -192,7 +212,7 @@ class Resolver:
         if len(kinds) == 2 and not kinds <= plans.NUMBERS:
             one, other = (_CALLED[found.term.type] for found in (first, second))
             raise QueryError(f"{one} is compared with {other}", _would_be(first, second), span)
-        if first.unit and second.unit and first.unit != second.unit:
+        if _differ(first.unit, second.unit):
             raise QueryError(f"{first.unit} is compared with {second.unit}", "bring both to one unit", span)
         return Term(operator, plans.BOOLEAN, (first.term, second.term))
 
@@ -203,6 +223,14 @@ class Resolver:
             made = equal if made is None else Term("OR", plans.BOOLEAN, (made, equal))
         assert made is not None
         return made
+
+
+def _differ(one: str, other: str) -> bool:
+    """Whether numbers in these units are not to be compared as they are: °C is degC, and mV is not V."""
+    if not one or not other or one == other:
+        return False
+    known = unit_of(one)
+    return known is None or known != unit_of(other)
 
 
 def _would_be(first: Found, second: Found) -> str:

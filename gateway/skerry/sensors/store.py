@@ -15,9 +15,12 @@ from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import SourcePlan, Term
 from skerry.sensors import values
 from skerry.sensors.answers import answer
+from skerry.sensors.csv_tuples import counted, read_csv
 from skerry.sensors.definitions import SensorTable, column_of, define
 from skerry.sensors.evaluate import passes
+from skerry.sensors.made_streams import TUPLE
 from skerry.sensors.resolver import Resolver
+from skerry.sensors.traffic import Seen
 from skerry.sensors.values import Kept, ValueRefusedError
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
@@ -74,6 +77,8 @@ class SensorStore:
 
     def __init__(self, in_use: Callable[[str, str | None], list[str]] = lambda *_: []) -> None:
         self._in_use = in_use
+        #: What a table's stream has brought, by the table's number.
+        self.seen: Callable[[int], Seen] = lambda _: Seen()
         self._by_key: dict[str, Tuples] = {}
         #: The greatest number of a stream that there has been.
         self.last_stream = 0
@@ -118,6 +123,65 @@ class SensorStore:
         rows = zip(kept[texts[0]].to_pylist(), kept[arrays[0]].to_pylist(), strict=True)
         return {label: points for label, points in rows if label is not None and points is not None}
 
+    # ---- streams that are made of others ----
+
+    def add_made(self, table: SensorTable, select: str) -> None:
+        """A stream that a query fills, as a table under its name."""
+        self._set(Tuples(table, {TUPLE: (select,)}, TUPLE))
+
+    def check_free(self, name: ast.Name) -> None:
+        """Raises QueryError where a table has this name already."""
+        found = self._by_key.get(name.name.lower())
+        if found is not None:
+            what = "STREAM" if found.table.is_made else "SENSORS"
+            hint = f"drop it first, with DROP {what} {name.name}, or take another name"
+            raise QueryError(f"there is a table '{name.name}' already", hint, name.span)
+
+    def made(self, name: ast.Name, user: str) -> SensorTable:
+        """A user's stream that is to be dropped. Raises QueryError."""
+        found = self._by_key.get(name.name.lower())
+        if found is None or not found.table.is_made:
+            names = [one.table.name for one in self._by_key.values() if one.table.is_made]
+            guess = did_you_mean(name.name, [one.lower() for one in names])
+            hint = f"{guess}there are {', '.join(names)}" if names else "CREATE STREAM makes one"
+            raise QueryError(f"unknown stream '{name.name}'", hint, name.span)
+        if found.table.owner != user:
+            raise QueryError(
+                f"stream '{found.table.name}' is another user's", "who created it drops it", name.span
+            )
+        return found.table
+
+    def check_unread(self, table: SensorTable) -> None:
+        """Raises QueryError, which names them, where queries read a stream that is made."""
+        readers = self._in_use(table.key, None)
+        if readers:
+            raise QueryError(f"{self._who_read(readers)} stream {table.name}", "stop or drop that first")
+
+    def _who_read(self, queries: list[str]) -> str:
+        """These read, those that fill streams by the names of these."""
+        makers = {one.table.made_by: one.table.name for one in self._by_key.values() if one.table.is_made}
+        streams = [makers[one] for one in queries if one in makers]
+        others = [one for one in queries if one not in makers]
+        parts = [f"{'query' if len(others) == 1 else 'queries'} {', '.join(others)}"] if others else []
+        parts += [f"{'stream' if len(streams) == 1 else 'streams'} {', '.join(streams)}"] if streams else []
+        return f"{' and '.join(parts)} {'reads' if len(queries) == 1 else 'read'}"
+
+    def drop_made(self, query: str) -> None:
+        """The stream that a query has filled goes, if it fills one."""
+        for key, found in [*self._by_key.items()]:
+            if found.table.is_made and found.table.made_by == query:
+                del self._by_key[key]
+                self.changed.add(key)
+
+    def show_made(self) -> Done:
+        """What SHOW STREAMS shows."""
+        rows = tuple(
+            (found.table.name, found.table.owner, found.table.made_by, found.rows[TUPLE][0])
+            for found in sorted(self._by_key.values(), key=lambda one: one.table.number)
+            if found.table.is_made
+        )
+        return Done("", ("stream", "owner", "query", "select"), rows)
+
     # ---- statements ----
 
     def run(self, statement: SensorStatement, user: str, files: Path, text: str) -> Done:
@@ -154,21 +218,23 @@ class SensorStore:
             guess = did_you_mean(name.name, list(self._by_key))
             hint = f"{guess}there are {', '.join(names)}" if names else "make one with CREATE SENSORS"
             raise QueryError(f"unknown table of sensors '{name.name}'", hint, name.span)
+        if user is not None and found.table.is_made:
+            hint = f"drop it, with DROP STREAM {found.table.name}, and create it again"
+            raise QueryError(
+                f"what a query fills is not changed: '{found.table.name}' is a stream", hint, name.span
+            )
         if user is not None and found.table.owner != user:
             hint = "who created it changes it"
             raise QueryError(f"table '{found.table.name}' is another user's", hint, name.span)
         return found
 
     def _create(self, statement: CreateSensors, user: str) -> Done:
-        key = statement.name.name.lower()
-        if key in self._by_key:
-            hint = f"drop it first, with DROP SENSORS {statement.name.name}, or take another name"
-            raise QueryError(f"there is a table '{statement.name.name}' already", hint, statement.name.span)
+        self.check_free(statement.name)
         table = define(statement, user, self.last_stream + 1)
         self.last_stream += 1
         self._set(Tuples(table, {}))
         return Done(
-            f"table {table.name} has {_count(len(table.columns), 'column')} and no sensors yet: INSERT INTO {table.name} VALUES (…)"
+            f"table {table.name} has {counted(len(table.columns), 'column')} and no sensors yet: INSERT INTO {table.name} VALUES (…)"
         )
 
     def _insert(self, statement: Insert, user: str) -> Done:
@@ -183,7 +249,7 @@ class SensorStore:
                 names = ", ".join(columns[place].name for place in places)
                 hint = f"give one for each of {names}"
                 raise QueryError(
-                    f"{_count(len(literals), 'value')} for {_count(len(places), 'column')}", hint, span
+                    f"{counted(len(literals), 'value')} for {counted(len(places), 'column')}", hint, span
                 )
             row: list[Kept] = [None] * len(columns)
             for place, literal in zip(places, literals, strict=True):
@@ -193,7 +259,7 @@ class SensorStore:
                     raise QueryError(str(error), "", literal.span) from None
             rows.append(tuple(row))
         self._add(found, rows, statement.name)
-        return Done(f"{_count(len(rows), 'row')} inserted into {found.table.name}")
+        return Done(f"{counted(len(rows), 'row')} inserted into {found.table.name}")
 
     def _add(self, found: Tuples, rows: Sequence[tuple[Kept, ...]], name: ast.Name) -> None:
         there = sum(len(tuples.rows) for tuples in self._by_key.values())
@@ -225,14 +291,14 @@ class SensorStore:
             rows[number] = tuple(assigned.get(place, value) for place, value in enumerate(rows[number]))
         if numbers:
             self._set(replace(found, rows=rows))
-        return Done(f"{_count(len(numbers), 'row')} of {found.table.name} updated")
+        return Done(f"{counted(len(numbers), 'row')} of {found.table.name} updated")
 
     def _delete(self, statement: Delete, user: str) -> Done:
         found = self._of(statement.name, user)
         numbers = {*self._chosen(found, statement.where)}
         if numbers:
             self._set(replace(found, rows={n: row for n, row in found.rows.items() if n not in numbers}))
-        return Done(f"{_count(len(numbers), 'row')} of {found.table.name} deleted")
+        return Done(f"{counted(len(numbers), 'row')} of {found.table.name} deleted")
 
     def _chosen(self, found: Tuples, where: ast.Expression | None) -> list[int]:
         if where is None:
@@ -252,7 +318,7 @@ class SensorStore:
             hint = f"files are read from {files}: give a name in there"
             raise QueryError(f"'{statement.file}' is elsewhere", hint, statement.span)
         try:
-            rows = _read_csv(path, found)
+            rows = read_csv(path, found.table, TUPLES_MAXIMUM)
         except OSError as error:
             hint = f"files are read from {files}"
             raise QueryError(f"'{statement.file}': {error.strerror}", hint, statement.span) from None
@@ -260,7 +326,7 @@ class SensorStore:
             hint = f"the first line names columns of {found.table.name}, each further one is a tuple"
             raise QueryError(f"'{statement.file}': {error}", hint, statement.span) from None
         self._add(found, rows, statement.name)
-        return Done(f"{_count(len(rows), 'row')} copied into {found.table.name}")
+        return Done(f"{counted(len(rows), 'row')} copied into {found.table.name}")
 
     def _alter(self, statement: AddColumn | DropColumn, user: str) -> Done:
         found = self._of(statement.name, user)
@@ -273,7 +339,7 @@ class SensorStore:
             table = found.table.with_column(column_of(text))
             self._set(replace(found, table=table, rows={n: (*row, None) for n, row in found.rows.items()}))
             return Done(
-                f"column {text.name.name} added to {table.name}: NULL in {_count(len(found.rows), 'row')}"
+                f"column {text.name.name} added to {table.name}: NULL in {counted(len(found.rows), 'row')}"
             )
         place = self._place(found, statement.column)
         if found.table.columns[place].fields:
@@ -293,24 +359,31 @@ class SensorStore:
         self._check_unused(found.table, statement.name, None)
         del self._by_key[found.table.key]
         self.changed.add(found.table.key)
-        return Done(f"table {found.table.name} dropped, with {_count(len(found.rows), 'sensor')}")
+        return Done(f"table {found.table.name} dropped, with {counted(len(found.rows), 'sensor')}")
 
     def _check_unused(self, table: SensorTable, name: ast.Name, column: str | None) -> None:
         users = self._in_use(table.key, column)
         if users:
-            what = f"query {users[0]} reads" if len(users) == 1 else f"queries {', '.join(users)} read"
-            raise QueryError(f"{what} '{name.name}'", "stop that first", name.span)
+            raise QueryError(f"{self._who_read(users)} '{name.name}'", "stop that first", name.span)
 
     def _show(self) -> Done:
-        rows = tuple(
-            (found.table.name, found.table.owner, len(found.rows), ", ".join(column.name for column in found.table.columns))
-            for found in self._by_key.values()
-        )  # fmt: skip
-        return Done("", ("table", "owner", "sensors", "columns"), rows)
+        rows = []
+        for found in self._by_key.values():
+            if found.table.is_made:
+                continue
+            names = ", ".join(column.name for column in found.table.columns)
+            seen = self.seen(found.table.number)
+            brought = (seen.rows, round(seen.rows_per_s, 3), seen.errors)
+            rows.append((found.table.name, found.table.owner, len(found.rows), names, *brought))
+        return Done("", ("table", "owner", "sensors", "columns", "rows", "rows_per_s", "errors"), tuple(rows))
 
     def _describe(self, statement: Describe) -> Done:
-        described = self._of(statement.name).table.described()
-        return Done("", ("column", "type", "unit", "what"), tuple(tuple(row.values()) for row in described))
+        table = self._of(statement.name).table
+        ranges = self.seen(table.number).ranges
+        rows = [
+            (*row.values(), *ranges.get(row["column"].lower(), (None, None))) for row in table.described()
+        ]
+        return Done("", ("column", "type", "unit", "what", "least", "greatest"), tuple(rows))
 
     def _set(self, tuples: Tuples) -> None:
         self._by_key[tuples.table.key] = tuples
@@ -384,41 +457,3 @@ class SensorStore:
 
 def _kept(key: str, number: int, row: tuple[Kept, ...]) -> dict[str, Any]:
     return {"sensor_table": key, "tuple": number, "column_values": json.dumps(row)}
-
-
-def _read_csv(path: Path, found: Tuples) -> list[tuple[Kept, ...]]:
-    """Raises OSError, ValueError, csv.Error."""
-    table = found.table
-    with path.open(newline="", encoding="utf-8-sig") as opened:
-        reader = csv.reader(opened)
-        names = next(reader, None)
-        if not names:
-            raise ValueError("it is empty")
-        places = []
-        for name in names:
-            place = table.place(name.strip())
-            if place is None:
-                raise ValueError(f"its first line names '{name}', which {table.name} does not have")
-            places.append(place)
-        rows = []
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) != len(places):
-                raise ValueError(
-                    f"line {reader.line_num} has {_count(len(cells), 'value')} for {_count(len(places), 'column')}"
-                )
-            row: list[Kept] = [None] * len(table.columns)
-            for place, cell in zip(places, cells, strict=True):
-                try:
-                    row[place] = values.read(table.columns[place], cell) if cell else None
-                except ValueRefusedError as error:
-                    raise ValueError(f"line {reader.line_num}: {error}") from None
-            rows.append(tuple(row))
-            if len(rows) > TUPLES_MAXIMUM:
-                raise ValueError(f"it has more than {TUPLES_MAXIMUM} lines")
-    return rows
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

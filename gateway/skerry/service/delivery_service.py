@@ -75,7 +75,11 @@ class DeliveryService:
         )
         self._joins: dict[str, Joiner] = {}
         #: Why sources of a query bring nothing.
+        #: The answer to a query of an index of what motes store; None: it is of none.
+        self.index_rows: Callable[[UserQuery], Any] = lambda _: None
         self.source_trouble: Callable[[UserQuery], str | None] = lambda _: None
+        #: Told of a query whose rows are others of the log from now on.
+        self.feeds_changed: Callable[[UserQuery], object] = lambda _: None
         #: Of readers, for which nobody is to wait until a query is planned or rows are durable.
         self._counting = threading.Lock()
         #: Rows that were in the log when the gateway started.
@@ -103,6 +107,7 @@ class DeliveryService:
                     self._persistence.note(query.id)
                     self._refresh_feed(query)
                     self.engine.set_feeds(query.id, dict(query.feeds))
+                    self.feeds_changed(query)
 
     def _refresh_feed(self, query: UserQuery) -> None:
         feeds, network = self._network.feeds(query.id), self._network
@@ -130,6 +135,7 @@ class DeliveryService:
                 self._persistence.note(query.id)
                 self._persistence.unsaved = True
                 self.engine.set_feeds(query.id, dict(query.feeds))
+                self.feeds_changed(query)
 
     def subscribe(self, query: UserQuery) -> None:
         past = None
@@ -179,7 +185,7 @@ class DeliveryService:
         return Reader(query, begin, self.engine, self._log.path, self.through, self._backlog, past)
 
     def past(self, query: UserQuery) -> PastOf:
-        if query.plan.sources is not None:
+        if query.plan.sources is not None and not query.plan.sources.of_motes:
             return self._static(query) if query.plan.sources.stream is None else self._past_of_sources(query)
         joiner = self._joiner(query)
         asked = partial(self._history.after, query.id, query.plan, query.created, query.position, joiner)
@@ -211,7 +217,9 @@ class DeliveryService:
             assert plan is not None
             if self._queries.find(query.id) is None:
                 raise UnknownQueryError(query.id)
-            rows = self._sensors.static_rows(plan)
+            rows = self.index_rows(query)
+            if rows is None:
+                rows = self._sensors.static_rows(plan)
             found = [Delivery.of_one(number, rows)] if rows.num_rows and position < number else []
             return found, max(number, position), False
 
@@ -244,6 +252,7 @@ class DeliveryService:
             "user": query.user,
             "sql": query.sql,
             "tables": [probe.table.schema.to_list() for probe in query.plan.probes],
+            "statics": [dataclasses.astuple(entry) for entry in query.plan.statics.values()],
             "position": query.position,
             "created": query.created,
             "finished": query.finished,

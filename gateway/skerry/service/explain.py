@@ -75,7 +75,7 @@ def explain(
         "columns": [
             {"name": o.name, "type": o.type, "unit": o.unit, "digits": o.digits} for o in plan.outputs
         ],
-        "motes": _motes(query) | {"errors": approximate.describe(plan)},
+        "motes": _named(_motes(query), plan) | {"errors": approximate.describe(plan)},
         "events": events.to_dict() if events is not None else None,
         "root": _root(query),
         "gateway": _gateway(plan, query),
@@ -97,7 +97,8 @@ def explain(
         except QueryError as error:
             result["refused"] = str(error)
     if catalog is not None:
-        names = [BY_NUMBER[number].name for number in sorted(plan.attributes)]
+        made = {entry.number: entry.name for entry in plan.statics.values()}
+        names = [made.get(number, BY_NUMBER[number].name) for number in sorted(plan.attributes)]
         result["lacking"] = {name: motes for name in names if (motes := catalog.lacking(name))}
     return result
 
@@ -123,6 +124,15 @@ def _lifetime(plan: QueryPlan) -> dict[str, Any] | None:
         "predicted_ms": predicted_ms(plan.period_ms, plan.budget.energy),
         "slowest_period_ms": plan.period_ms * plan.budget.most,
     }
+
+
+def _named(motes: dict[str, Any], plan: QueryPlan) -> dict[str, Any]:
+    """The same with the names that users have given to attributes."""
+    names = {BY_NUMBER[entry.number].name: entry.name for entry in plan.statics.values()}
+    motes["columns"] = [names.get(column, column) for column in motes["columns"]]
+    for attribute in motes["attributes"]:
+        attribute["name"] = names.get(attribute["name"], attribute["name"])
+    return motes
 
 
 def _motes(query: MoteQuery) -> dict[str, Any]:

@@ -19,9 +19,11 @@ from skerry.network.root import Root
 from skerry.service.alarms import Alarms
 from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
+from skerry.service.index_service import IndexService
 from skerry.service.ingest_service import IngestService
 from skerry.service.inventory import Inventory
 from skerry.service.join_service import JoinService
+from skerry.service.pair_service import PairService
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries
 from skerry.service.query_service import QueryService
@@ -30,10 +32,12 @@ from skerry.service.restore import restore
 from skerry.service.sensor_service import SensorService
 from skerry.service.site import Site
 from skerry.service.source_service import SourceService
+from skerry.service.user_service import UserService
 from skerry.service.watch import Watch
 from skerry.sources.addresses import DEFAULT
 from skerry.sources.messages import Job
 from skerry.sources.secrets import FOLDER
+from skerry.sources.statistics import SourceStatistics
 from skerry.spark.index_file import IndexFile
 from skerry.spark.join_file import JoinFile
 from skerry.spark.master import is_cluster
@@ -85,11 +89,14 @@ class Gateway:
         self.persistence = Persistence(self._data, self._network, self._queries, self.alarms, urls)
         self.inventory = Inventory(self._lock, self._network, self._queries, self.persistence.save)
         self.persistence.tags = self.inventory.rows
+        self.persistence.statics = self.inventory.attributes.attribute_rows
+        self.persistence.static_values = self.inventory.attributes.value_rows
         self._index, self._files = IndexFile(data), BlockFiles(data)
         self._snapshots = WindowSnapshots(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
         self.joins = JoinService(
-            self._lock, self._data, self.log, self._queries, self.persistence, self.alarms, self.spark, JoinFile(data)
+            self._lock, self._data, self.log, self._queries, self.persistence, self.alarms, self.spark, JoinFile(data),
+            lambda: self._network.streams,
         )  # fmt: skip
         self.tables = TableStore(tables or data / "tables", self.spark.read)
         self._journal = TableJournal(data, self.tables, lambda: self.log.rows, self._lock)
@@ -104,8 +111,9 @@ class Gateway:
             speed=speed,
             cluster=self.spark if is_cluster(master) else None,
         )
+        statistics = SourceStatistics()
         self.sensors = SensorService(
-            self._lock, data, self._queries, self.persistence, self.persistence.sensors
+            self._lock, data, self._queries, self.persistence, self.persistence.sensors, statistics
         )
         self.delivery = DeliveryService(
             self.log,
@@ -123,6 +131,11 @@ class Gateway:
             speed,
             by_utc=by_utc,
         )
+        self._indexes = IndexService(self._network, self._queries)
+        self.sensors.indexes = self._indexes.tables
+        self.delivery.index_rows = self._indexes.rows
+        self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
+        self._pairs = PairService(self._network, self._queries, self._intake.strays)
         self.queries = QueryService(
             self._lock,
             self.log,
@@ -135,27 +148,35 @@ class Gateway:
             self.persistence,
             self.sensors,
             self.joins,
+            self.inventory.attributes,
+            self._indexes,
+            self._pairs,
         )
+        self.users = UserService(self._lock, self.persistence, self.queries)
         job = Job(
             str(self.sensors.files.resolve()), tuple(sources), str((secrets or data / FOLDER).resolve())
         )
         self.sources = SourceService(
             self._lock, self._data, self.log, self.sensors.store, self._queries, self.persistence, self.alarms, job, self.queries.remove,
             self.joins,
-            self.delivery.engine.end_sources, self.delivery.engine.sources_of,
+            self.delivery.engine.end_sources, self.delivery.engine.sources_of, statistics,
         )  # fmt: skip
+        self.inventory.of_sources = self.sources.tables
         self.delivery.source_trouble = self.sources.trouble_of
+        self.delivery.feeds_changed = self.joins.feeds_changed
         most = (retention or Retention()).log_bytes
         self._upkeep = BlockUpkeep(self._files, lambda: self.log.first, most)
         self.workers = ApiWorkers(self._queries, self.delivery)
-        self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
         self.ingest = IngestService(
             self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._queries, self.queries,
-            self.delivery, self.persistence, self.alarms, self._watch, self._look,
+            self.delivery, self.persistence, self.alarms, self._watch, self._look, self.joins.tell,
+            self._tell_motes,
+            self._pairs,
         )  # fmt: skip
         self.site = Site(
             self._lock, self.roots, self._network, self.log, self._queries, self.delivery, self.inventory, self.history,
             self.tables, self.spark, self.workers, self.alarms, self._intake, self.sources, self.joins,
+            self._pairs,
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest
@@ -222,6 +243,7 @@ class Gateway:
 
     def _restore_from(self, state: Mapping[str, Sequence[Row]], links: list[str]) -> None:
         [counters] = state["gateway"]
+        self.persistence.users.restore(state["users"])
         sensors = self.persistence.sensors
         sensors.restore(state["sensor_tables"], state["sensor_tuples"], counters["last_sensor_stream"])
         plans = restore(self._queries, state, sensors)
@@ -232,7 +254,7 @@ class Gateway:
         running = [query.id for query in self._queries.all() if not query.finished and query.of_motes]
         self._network.restore(state, links, plans, running)
         self._network.route_by(self._queries.srts().values())
-        self.inventory.restore(state["tags"])
+        self.inventory.restore(state["tags"], state["static_values"])
         self.delivery.refresh_feeds()
         for query in self._queries.all():
             if query.finished and not query.past_only:
@@ -245,6 +267,11 @@ class Gateway:
         self.workers.published(batch.first, batch.end)
         return count
 
+    def _tell_motes(self) -> None:
+        """What they lack, and what is asked of those that store."""
+        self.inventory.attributes.tell()
+        self._indexes.advance()
+
     def _look(self) -> None:
         """How what goes on in the background is."""
         done = self.delivery.engine.done
@@ -255,6 +282,8 @@ class Gateway:
         self._watch.history(self.history.trouble)
         self._watch.clock(self.history.clock())
         self._watch.windows(self.delivery.engine.lacking)
+        # The last rows before a pause, too.
+        self.delivery.engine.keep()
 
     def _streams(self) -> list[Stream]:
         """All there have been. Without the lock: the proxy asks under its own, and whoever has this one may wait for that."""

@@ -17,6 +17,7 @@ from skerry.network.networks import Networks
 from skerry.network.root import Root
 from skerry.service.alarms import Alarms
 from skerry.service.delivery_service import DeliveryService
+from skerry.service.pair_service import PairService
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries
 from skerry.service.query_service import QueryService
@@ -29,7 +30,8 @@ log = logging.getLogger(__name__)
 
 
 class IngestService:
-    """Called by the links' thread. ``look``: at how everything else is, now and then."""
+    """Called by the links' thread. ``look``: at how everything else is, now and then; ``tell_joins``: before rows come; ``tell_motes``:
+    what they lack, now and then."""
 
     def __init__(
         self,
@@ -47,11 +49,16 @@ class IngestService:
         alarms: Alarms,
         watch: Watch,
         look: Callable[[], None],
+        tell_joins: Callable[[], None],
+        tell_motes: Callable[[], None],
+        pairs: PairService,
     ) -> None:
+        self._pairs = pairs
+        self._tell_joins = tell_joins
         self._lock, self._data, self._log, self._ingest, self._lines = lock, data, stream_log, ingest, lines
         self._network, self._roots, self._queries, self._users = network, roots, queries, users
         self._delivery, self._persistence = delivery, persistence
-        self._alarms, self._watch, self._look = alarms, watch, look
+        self._alarms, self._watch, self._look, self._tell_motes = alarms, watch, look, tell_motes
         self._advanced = 0.0
         #: Whether a root has said hello of which not all is remembered yet.
         self._greeted = False
@@ -68,6 +75,7 @@ class IngestService:
                 if self._persistence.unsaved:
                     # The log must not name streams that a restart would not know.
                     self._persistence.commit()
+                self._tell_joins()
                 self._data.check_room()
                 rows = [
                     Brought(packets, self._network.source(root.network), self._lines.of(root.network.root))
@@ -131,6 +139,7 @@ class IngestService:
             changed = self._go_on()
             self._delivery.drop_expired_feeds()
             self._watch.motes(self._network.catalog, self._network.roots)
+            self._tell_motes()
             abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
             for query in abandoned:
                 log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)
@@ -141,12 +150,15 @@ class IngestService:
     def _release(self) -> None:
         """Rows that were held back."""
         try:
+            self._tell_joins()
             self._ingest.release(self._log, self._network.now_ms())
-        except OSError as error:
-            self._alarms.on("intake", f"rows wait beside the log: {self._log.path}: {error.strerror}")
+        except (StorageError, OSError) as error:
+            text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            self._alarms.on("intake", f"rows wait beside the log: {text}")
 
     def _go_on(self) -> bool:
         """What time brings to the networks; whether that is anything."""
+        self._pairs.follow(self._network.first.now())
         changed, finished = self._network.advance()
         for user in finished:
             query = self._queries.find(user)

@@ -12,6 +12,7 @@ from skerry.network.networks import Networks
 from skerry.sensors.store import SensorStore
 from skerry.service.alarms import Alarms
 from skerry.service.queries import Queries, readers_of
+from skerry.service.users import Users
 from skerry.storage.state import DataDirectory, StorageError
 from skerry.storage.state.database import Changes, Row
 
@@ -33,8 +34,12 @@ class Persistence:
         self._links = links
         #: Tables of sensors that are no motes.
         self.sensors = SensorStore(partial(readers_of, queries))
+        self.users = Users()
         #: Of motes, as they are to be kept.
         self.tags: Callable[[], Iterable[Row]] = list
+        #: Static attributes, and what motes are to have of them.
+        self.statics: Callable[[], Iterable[Row]] = list
+        self.static_values: Callable[[], Iterable[Row]] = list
         #: Queries of which not everything is remembered.
         self._changed: set[str] = set()
         #: Whether other processes find everything.
@@ -59,6 +64,7 @@ class Persistence:
         self.unsaved = False
         self._changed.clear()
         self.sensors.saved()
+        self.users.saved()
         self._network.remembered()
         self._alarms.off("state")
 
@@ -75,6 +81,10 @@ class Persistence:
             }
         texts = {stream.number: json.dumps(stream.to_dict()) for stream in streams}
         self._data.published.publish(texts, queries, everything=everything)
+        self._data.published_users.publish(
+            self.users.unpublished, self.users.published, everything=everything
+        )
+        self.users.unpublished.clear()
         self._published = True
 
     def _changes(self) -> Changes:
@@ -88,8 +98,11 @@ class Persistence:
         }
         changes.whole("gateway", [counters])
         changes.whole("tags", self.tags())
+        changes.whole("static_attributes", self.statics())
+        changes.whole("static_values", self.static_values())
         changes.whole("ended_queries", map(dataclasses.asdict, self._queries.ended()))
         if everything:
+            changes.whole("users", self.users.rows())
             changes.whole("sensor_tables", self.sensors.table_rows())
             changes.whole("sensor_tuples", self.sensors.tuple_rows())
             queries = self._queries.all()
@@ -97,6 +110,8 @@ class Persistence:
             changes.whole("query_feeds", [row for query in queries for row in query.feed_rows()])
             changes.whole("handovers", [row for query in queries for row in query.handover_rows()])
         else:
+            for gone, rows in self.users.unsaved():
+                changes.replace("users", gone, rows)
             for table, gone, rows in self.sensors.unsaved():
                 changes.replace(table, gone, rows)
             for query_id in self._changed:

@@ -9,9 +9,11 @@ from binascii import crc_hqx
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from skerry.catalog.static_attributes import StaticAttributes
+from skerry.planner.features.indexing import Index
 from skerry.planner.features.srt import Srt, Values
 from skerry.planner.model.plans import Feed, QueryPlan
-from skerry.planner.model.source_plans import ANSWERS
+from skerry.planner.model.source_plans import answers_of
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_srt
 from skerry.sql.ast import CreateSrt, DropPoint, DropSrt
@@ -50,6 +52,8 @@ class UserQuery:
     point: Point | None = None
     #: What CREATE SRT made.
     srt: Srt | None = None
+    #: What CREATE INDEX made.
+    index: Index | None = None
     #: Of one with HISTORY that goes on: where its own feed begins, by root.
     handovers: dict[int, Handover] = dataclasses.field(default_factory=dict)
     #: It is stopped once nobody has read it for so long, in s; None: never.
@@ -66,7 +70,7 @@ class UserQuery:
         plan = self.plan.sources
         if plan is not None and plan.join is not None:
             # Its answers are a stream of its own.
-            numbered = dataclasses.replace(plan, stream=ANSWERS + int(self.id))
+            numbered = dataclasses.replace(plan, stream=answers_of(self.id, made=bool(plan.made)))
             self.plan = dataclasses.replace(self.plan, sources=numbered)
 
     @property
@@ -93,6 +97,7 @@ class UserQuery:
             "started_by": self.started_by,
             "point": self.point.number if self.point is not None else None,
             "srt": json.dumps(self.srt.to_list()) if self.srt is not None else None,
+            "stored_index": json.dumps(self.index.to_list()) if self.index is not None else None,
             "tables": json.dumps([probe.table.schema.to_list() for probe in self.plan.probes]),
         }
 
@@ -128,6 +133,7 @@ class UserQuery:
                 "position": self.position,
                 "point": self.point.number if self.point is not None else None,
                 "joined": bool(self.plan.probes),
+                "statics": [dataclasses.astuple(entry) for entry in self.plan.statics.values()],
                 "feeds": {number: dataclasses.astuple(feed) for number, feed in self.feeds.items()},
             }
         )
@@ -141,6 +147,7 @@ class UserQuery:
         plan: QueryPlan,
         point: Point | None,
         srt: Srt | None = None,
+        index: Index | None = None,
     ) -> UserQuery:
         """What :meth:`row`, :meth:`feed_rows` and :meth:`handover_rows` said."""
         names = "period_ms", "stream_period_ms", "since_ms", "until_ms", "before_ms"
@@ -154,6 +161,7 @@ class UserQuery:
             bool(row["finished"]),
             point,
             srt,
+            index,
             {
                 each["root"]: Handover(each["session"], each["asked_ms"], each["since_ms"])
                 for each in handovers
@@ -193,6 +201,8 @@ class Queries:
         self.with_past: set[str] = set()
         #: The greatest id that there has been, also of a query that is gone: who still has that one must not meet another's.
         self.last = 0
+        #: Attributes that users have made, which queries may name.
+        self.statics = StaticAttributes()
         #: By id, not among the others.
         self._ended: dict[str, Ended] = {}
 
@@ -259,7 +269,7 @@ class Queries:
 
     def started_by(self, query_id: str) -> list[UserQuery]:
         """Those that the rows of one start."""
-        return [query for query in self._by_id.values() if query.started_by == query_id]
+        return [query for query in list(self._by_id.values()) if query.started_by == query_id]
 
     def next_id(self) -> str:
         """An id above all that there have been."""
@@ -353,7 +363,9 @@ class Queries:
         """A new tree, and the query that keeps it: at the root that it names, or the first of ``roots``. Raises QueryError."""
         asked = [root for root in roots if statement.root is not None and statement.root.value == root]
         root = next(iter(asked or roots), None)
-        return plan_srt(statement, self.srt_number(statement.text), self.srts(), values, root)
+        return plan_srt(
+            statement, self.srt_number(statement.text), self.srts(), values, root, self.statics.all()
+        )
 
     def srt_keeper(self, statement: DropSrt, user: str) -> str:
         """The user's query that keeps a tree. Raises QueryError."""

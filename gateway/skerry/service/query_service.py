@@ -8,22 +8,31 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from skerry.network.commands import Running, check
+from skerry.network import pings
+from skerry.network.commands import Running, check, is_placing, placed
 from skerry.network.networks import Networks
+from skerry.network.pings import Pinged
 from skerry.network.root import Root
 from skerry.planner.features.history import explain_past
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
+from skerry.sensors.definitions import SensorTable
 from skerry.sensors.store import Done
+from skerry.service.attribute_service import AttributeService
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.explain import explain, explain_text
+from skerry.service.explain_join import describe_join, join_lines
+from skerry.service.index_service import IndexService
 from skerry.service.join_service import JoinService, join_of
+from skerry.service.pair_service import PairService
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Ended, Queries, UnknownQueryError, UserQuery
 from skerry.service.sensor_service import SensorService
+from skerry.sql import index_statements
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError
+from skerry.sql.index_statements import DropIndex
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log.stream_log import StreamLog
 from skerry.storage.state import StorageError
@@ -38,7 +47,8 @@ class Stopped:
 
 
 class QueryService:
-    """Users' queries, events and commands. Methods may be called from any thread but :meth:`remove`, which is called under ``lock``."""
+    """Users' queries, events and commands. Methods may be called from any thread but :meth:`remove` and :meth:`withdraw`, which are called
+    under ``lock``."""
 
     def __init__(
         self,
@@ -53,8 +63,13 @@ class QueryService:
         persistence: Persistence,
         sensors: SensorService,
         joins: JoinService,
+        attributes: AttributeService,
+        indexes: IndexService,
+        pairs: PairService,
     ) -> None:
-        self._sensors, self._joins = sensors, joins
+        self._pairs = pairs
+        self._sensors, self._joins, self._attributes = sensors, joins, attributes
+        self._indexes = indexes
         self._lock, self._log, self._network, self._roots, self._queries = lock, log, network, roots, queries
         self._delivery, self._history, self._tables, self._persistence = (
             delivery,
@@ -73,21 +88,27 @@ class QueryService:
         """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped, or what a statement about tables of
         sensors came to. ``check`` is told how many queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError,
         StorageError."""
-        done = self._sensors.run(sql, user)
+        done = self._attributes.run(sql, user) or self._sensors.run(sql, user)
         with self._lock:
+            stream = self._sensors.stream_statement(sql, user) if done is None else done
+            done = self._drop_stream(stream) if isinstance(stream, SensorTable) else stream
             if done is not None:
                 return done
+            if index_statements.is_one(sql):
+                return self._index(sql, user, check)
             of_sources = self._sensors.plan(sql)
             if of_sources is not None:
                 return self._ask_sources(sql, user, of_sources, check, linger_s)
-            statement, point = plan_query(sql, self._queries.points(), self._tables.schemas()), None
+            statement, point = self._planned(sql), None
             if isinstance(statement, DropPoint | DropSrt | Stop):
                 return self._stopped(statement, user)
             check(len(self._queries.of(user)))
             srt = None
             if isinstance(statement, CreatePoint):
                 number = self._queries.point_number(sql)
-                point, plan = plan_point(statement, number, self._queries.points())
+                point, plan = plan_point(
+                    statement, number, self._queries.points(), self._queries.statics.all()
+                )
             elif isinstance(statement, CreateSrt):
                 srt, plan = self._queries.plan_srt(
                     statement, self._network.roots, self._network.catalog.values
@@ -109,6 +130,37 @@ class QueryService:
                 self.remove(query)
                 raise
             return query
+
+    def _index(self, sql: str, user: str, check: Callable[[int], object]) -> UserQuery | Stopped:
+        """CREATE INDEX, DROP INDEX. Raises QueryError, StorageError."""
+        statement = index_statements.parse(sql)
+        if isinstance(statement, DropIndex):
+            return Stopped([self.stop(self._indexes.keeper(statement, user), user)])
+        check(len(self._queries.of(user)))
+        self._network.check_heard([root.link for root in self._roots])
+        index, plan = self._indexes.plan(statement, self._tables_named())
+        query = self._add(sql, user, plan, None, None)
+        query.index = index
+        try:
+            self._persistence.commit()
+        except (QueryError, StorageError):
+            self.remove(query)
+            raise
+        return query
+
+    def _tables_named(self) -> set[str]:
+        """Names of what queries are asked of, in lower case."""
+        return {
+            "sensors",
+            "event",
+            *self._queries.points(),
+            *self._tables.schemas(),
+            *self._sensors.store.tables(),
+        }
+
+    def _planned(self, sql: str) -> QueryPlan | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt:
+        """The plan of a query beside all that there is, or a statement that is none. Raises QueryError."""
+        return plan_query(sql, self._queries.points(), self._tables.schemas(), self._queries.statics.all())
 
     def _stopped(self, statement: Stop | DropPoint | DropSrt, user: str) -> Stopped:
         match statement:
@@ -136,6 +188,7 @@ class QueryService:
         started_by: str | None,
         linger_s: float | None = None,
     ) -> UserQuery:
+        plan = self._pairs.placed(plan)
         query = self._new(sql, user, plan, linger_s)
         query.point, query.started_by = point, started_by
         self._network.add_user(query.id, plan)
@@ -148,30 +201,59 @@ class QueryService:
     def _add_started(self, query: UserQuery) -> None:
         """The queries that its rows start, and those that theirs start. Raises QueryError."""
         for text in query.plan.starts:
-            plan = plan_query(text, self._queries.points(), self._tables.schemas())
+            plan = self._planned(text)
             assert isinstance(plan, QueryPlan)
             self._add_started(self._add(text, query.user, plan, None, query.id))
 
     def _ask_sources(
         self, sql: str, user: str, plan: QueryPlan, check: Callable[[int], object], linger_s: float | None
-    ) -> UserQuery:
-        """A query over sensors that are no motes."""
+    ) -> UserQuery | Done:
+        """A query over sensors that are no motes, or a stream that one fills."""
         check(len(self._queries.of(user)))
         if plan.history is not None:
             return self._ask_past(sql, user, plan, linger_s)
-        query = self._new(sql, user, plan, linger_s)
+        questions = (
+            plan.sources.join.questions if plan.sources is not None and plan.sources.join is not None else ()
+        )
+        if questions:
+            self._network.check_heard([root.link for root in self._roots])
+        made = plan.sources is not None and plan.sources.made
+        # What fills a stream has no readers.
+        query = self._new(sql, user, plan, None if made else linger_s)
+        done = self._sensors.make(query) if made else None
         self._queries.add(query)
         self._persistence.note(query.id)
         self._delivery.subscribe(query)
         try:
-            self._persistence.save()
+            self._ask_motes(query, questions)
+            if questions:
+                self._persistence.commit()
+            else:
+                self._persistence.save()
             join = join_of(query)
             if join is not None:
                 self._joins.add(query, join)
-        except StorageError:
+        except (QueryError, StorageError):
             self.remove(query)
             raise
-        return query
+        return done or query
+
+    def _drop_stream(self, table: SensorTable) -> Done:
+        """Raises QueryError, where others read it; StorageError: it is dropped, but a restart may bring it back."""
+        self._sensors.store.check_unread(table)
+        query = self._queries.find(table.made_by)
+        if query is not None:
+            self.remove(query)
+        self._sensors.store.drop_made(table.made_by)
+        self._persistence.commit()
+        return Done(f"stream {table.name} dropped")
+
+    def _ask_motes(self, query: UserQuery, questions: Sequence[str]) -> None:
+        """What motes are asked for a join: queries that end with it. Raises QueryError."""
+        for text in questions:
+            plan = plan_query(text, statics=self._queries.statics.all())
+            assert isinstance(plan, QueryPlan)
+            self._add(text, query.user, plan, None, query.id)
 
     def _ask_past(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that motes have no part in: over what the log holds now."""
@@ -184,6 +266,7 @@ class QueryService:
         except StorageError:
             self._queries.remove(query.id)
             raise
+        self._indexes.ask(query)
         return query
 
     def stop(self, query_id: str, user: str | None = None) -> UserQuery:
@@ -198,33 +281,55 @@ class QueryService:
                 raise
             if query.point is not None:
                 self._queries.check_unused(query.point)
+            if self._is_of_join(query):
+                text = f"query {query.id} is what motes are asked for query {query.started_by}"
+                raise QueryError(text, f"stop query {query.started_by}: it ends with that")
+            made = self._sensors.store.tuples(query.plan.sources.made.lower()) if query.plan.sources else None
+            if made is not None:
+                self._sensors.store.check_unread(made.table)
             self.remove(query)
             self._persistence.commit()
             return query
 
+    def _is_of_join(self, query: UserQuery) -> bool:
+        """Whether motes are asked it for a join, or joins, that would lack its rows."""
+        of = self._queries.find(query.started_by) if query.started_by is not None else None
+        return of is not None and of.plan.sources is not None
+
     def _stop_all(self, user: str) -> Stopped:
         """All queries of a user but what others' read or fill. Raises QueryError, which names that, when the rest is stopped."""
-        stopped, kept = list[UserQuery](), list[QueryError]()
-        if self._queries.forget_ended(user):
-            self._persistence.commit()
-        # Newest first: those that read a storage point before it.
-        for query in reversed(self._queries.of(user)):
-            # What another started has ended with that.
-            if self._queries.find(query.id) is not None:
-                try:
-                    stopped.append(self.stop(query.id, user))
-                except QueryError as error:
-                    kept.append(error)
+        stopped, kept = self.withdraw(user)
+        self._persistence.commit()
         if kept:
             text = "; ".join(error.message for error in kept)
             raise QueryError(f"{text}: all other queries of yours are stopped", "stop what uses it first")
-        return Stopped(stopped[::-1])
+        return Stopped(stopped)
+
+    def withdraw(self, user: str) -> tuple[list[UserQuery], list[QueryError]]:
+        """Take away all queries of a user but what others' read or fill, which is named; nothing is remembered yet. Under ``lock``."""
+        stopped, kept = list[UserQuery](), list[QueryError]()
+        self._queries.forget_ended(user)
+        # Newest first: those that read a storage point before it.
+        for query in reversed(self._queries.of(user)):
+            # What another started has ended with that.
+            if self._queries.find(query.id) is not None and not self._is_of_join(query):
+                try:
+                    if query.point is not None:
+                        self._queries.check_unused(query.point)
+                except QueryError as error:
+                    kept.append(error)
+                else:
+                    self.remove(query)
+                    stopped.append(query)
+        return stopped[::-1], kept
 
     def remove(self, query: UserQuery) -> None:
         for inner in self._queries.started_by(query.id):
             self.remove(inner)
         self._queries.remove(query.id)
         self._persistence.note(query.id)
+        self._sensors.store.drop_made(query.id)
+        self._indexes.removed(query)
         if query.srt is not None:
             self._network.route_by(self._queries.srts().values())
         self._history.forget(query.id)
@@ -247,12 +352,49 @@ class QueryService:
             self._network.raise_event(event)
             return [query for query in waiting if user in (None, self._queries.get(query).user)]
 
-    def run(self, command: str, argument: int | None, mote: int | None) -> Running:
-        """Run a command on a mote, None: on all; returns at once. Raises QueryError."""
-        action = check(command, argument, mote)
+    def run(
+        self,
+        command: str,
+        argument: int | None,
+        mote: int | None,
+        position: tuple[float, float] | None = None,
+    ) -> Running:
+        """Run a command on a mote, None: on all; returns at once. ``position``: of set_position, in m. Raises QueryError, StorageError."""
+        if is_placing(command):
+            place = placed(argument, mote, position)
+            with self._lock:
+                self._network.check_heard([root.link for root in self._roots])
+                return self._network.place(*place)
+        if position is not None:
+            raise QueryError(f"{command} takes no position", "only set_position does")
+        action = check(command, argument, mote, self._queries.statics.all())
         with self._lock:
             self._network.check_heard([root.link for root in self._roots])
+            sets = action.name.removeprefix("set_")
+            if self._attributes.number(sets) is not None and sets != action.name:
+                # Who joins late is to have it, too.
+                self._attributes.want(mote, {sets: argument})
+                self._attributes.sent(sets, mote)
             return self._network.run(action, argument, mote)
+
+    def ping(
+        self,
+        mote: int,
+        to: int | None,
+        within_s: int,
+        place: tuple[float, float] | None = None,
+        by: Sequence[int] = (),
+    ) -> Pinged:
+        """Have a mote send a record to another one, or to a place, past the gateway; returns at once. Raises QueryError."""
+        pings.check(mote, to, within_s, place, by)
+        with self._lock:
+            self._network.check_heard([root.link for root in self._roots])
+            return self._network.ping(mote, to, within_s, place, by)
+
+    def pinged(self, token: int) -> Pinged | None:
+        """A record that :meth:`ping` asked for, with what became of it so far."""
+        with self._lock:
+            return self._network.pinged(token)
 
     def command(self, token: int) -> Running | None:
         """A command that :meth:`run` sent, with the answers so far."""
@@ -303,14 +445,18 @@ class QueryService:
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where. Raises QueryError."""
         with self._lock:
+            if index_statements.is_one(sql):
+                return self._explained_index(sql)
             of_sources = self._sensors.plan(sql)
             if of_sources is not None:
-                return self._sensors.explain(of_sources)
-            plan = plan_query(sql, self._queries.points(), self._tables.schemas())
+                return self._indexes.explain(of_sources) or self._explained(of_sources)
+            plan = self._planned(sql)
             if isinstance(plan, Stop | DropPoint | DropSrt):
                 raise QueryError("what stops queries has no plan", "explain a SELECT")
             if isinstance(plan, CreatePoint):
-                _, plan = plan_point(plan, self._queries.point_number(sql), self._queries.points())
+                _, plan = plan_point(
+                    plan, self._queries.point_number(sql), self._queries.points(), self._queries.statics.all()
+                )
             if isinstance(plan, CreateSrt):
                 _, plan = self._queries.plan_srt(plan, self._network.roots, self._network.catalog.values)
             if plan.history is not None and plan.history.only:
@@ -318,6 +464,57 @@ class QueryService:
             if not self._roots:
                 # Nobody's to ask.
                 self._network.check_heard([])
-            first = self._network.first
-            described = explain(plan, self._network.catalog, first.demand, first.now())
-        return {**described, "text": explain_text(described)}
+            return self._explain(plan)
+
+    def _explained_index(self, sql: str) -> dict[str, Any]:
+        """Of CREATE INDEX."""
+        statement = index_statements.parse(sql)
+        if isinstance(statement, DropIndex):
+            raise QueryError("what drops an index has no plan", "explain CREATE INDEX, or a SELECT")
+        self._network.check_heard([root.link for root in self._roots])
+        index, plan = self._indexes.plan(statement, self._tables_named())
+        described = self._explain(plan)
+        stored = f"stored by motes {', '.join(map(str, sorted(index.owners)))}"
+        return {**described, "index": index.to_dict(), "text": f"{described['text']}\n{stored}"}
+
+    def indexed(self, query: UserQuery) -> dict[str, Any] | None:
+        """Which motes were asked for a query of an index, and have answered; None: it is of none."""
+        with self._lock:
+            return self._indexes.described(query)
+
+    def _explain(self, plan: QueryPlan) -> dict[str, Any]:
+        """What motes run of a query."""
+        first = self._network.first
+        described = explain(plan, self._network.catalog, first.demand, first.now())
+        if plan.pairing is None:
+            return {**described, "text": explain_text(described)}
+        _, placed = self._pairs.places(plan)
+        lines = [
+            explain_text(described),
+            "pairs of motes are joined (runs today: at ancestor)",
+            *placed.lines(),
+        ]
+        return {
+            **described,
+            "placed": {"runs": "at ancestor", **placed.described()},
+            "text": "\n".join(lines),
+        }
+
+    def _explained(self, plan: QueryPlan) -> dict[str, Any]:
+        """Of a query over sensors that are no motes, or a join of such and motes."""
+        described = self._sensors.explain(plan)
+        join = plan.sources.join if plan.sources is not None else None
+        questions = join.questions if join is not None and self._roots and plan.history is None else ()
+        asked = {}
+        for text in questions:
+            one = plan_query(text, statics=self._queries.statics.all())
+            assert isinstance(one, QueryPlan)
+            asked[text] = self._explain(one)
+        placed = None
+        if asked and join is not None:
+            placed = describe_join(join, self._network.catalog, self._queries.statics.all())
+        lines = [described["text"], *(f"\n{text}\n{one['text']}" for text, one in asked.items())]
+        lines += ["", *join_lines(placed)] if placed is not None else []
+        return (
+            {**described, "motes": asked, "placed": placed, "text": "\n".join(lines)} if asked else described
+        )

@@ -52,6 +52,10 @@ class Portion:
     refused: str | None = None
 
 
+class NotYetError(Exception):
+    """The answer is on its way: its reader looks again later."""
+
+
 #: A query's rows of the past behind a row of the log, the position reached, whether more follow. Raises GivenUpError when who waits goes.
 Past = Callable[[int, Waiting], tuple[list[Delivery], int, bool]]
 
@@ -110,6 +114,8 @@ class Reader:
         """The next portion; moves on. Raises UnknownQueryError once the query is stopped, or the reader has gone."""
         try:
             portion = self._of_past() if self.in_past else self._of_log()
+        except NotYetError:
+            portion = Portion([], self.position, waits=True)
         except TableError:
             # A table that it is joined with is not there: the query waits (:meth:`skerry.service.gateway.Gateway.paused` says why).
             portion = Portion([], self.position, waits=True)

@@ -7,11 +7,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from skerry.planner.features.indexing import Index
+from skerry.planner.features.indexing import plan_of as plan_of_index
 from skerry.planner.features.srt import Srt, plan_of
 from skerry.planner.model.joined_tables import Tables, TableSchema
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
+from skerry.sensors.index_tables import table_of
 from skerry.sensors.planning import planned
 from skerry.sensors.store import SensorStore
 from skerry.service.queries import Ended, Queries, UserQuery
@@ -32,6 +35,7 @@ def restore(
     before those that read it. Returns their plans by id; those that cannot be planned any more are among the ended."""
     [counters] = state["gateway"]
     queries.last = counters["last_query"]
+    queries.statics.restore(state["static_attributes"])
     for ended in _oldest_first(state["ended_queries"]):
         queries.end(Ended(ended["id"], ended["user"], ended["sql"], ended["why"]))
     feeds, handovers = _by_query(state["query_feeds"]), _by_query(state["handovers"])
@@ -42,23 +46,26 @@ def restore(
         known = [TableSchema.from_list(schema) for schema in json.loads(row["tables"])]
         tables = {schema.name: schema for schema in known}
         srt = Srt.from_list(json.loads(row["srt"])) if row["srt"] is not None else None
+        index = Index.from_list(json.loads(row["stored_index"])) if row["stored_index"] is not None else None
         try:
             if row["started_by"] is not None and queries.has_ended(row["started_by"]):
                 raise QueryError(f"it was started by query {row['started_by']}, which has ended")
             # What many ask in the same words beside the same storage points is planned once.
             asked = None if tables or row["srt"] or row["point"] else (row["sql"], *queries.point_numbers())
-            if asked in made:
+            if index is not None:
+                plan, point = plan_of_index(index, row["sql"]), None
+            elif asked in made:
                 plan, point = made[asked], None
             else:
                 plan, point = _plan(queries, row["sql"], row["point"], tables, srt, sensors)
-            if asked is not None:
+            if asked is not None and index is None:
                 made[asked] = plan
         except QueryError as error:
             _give_up(queries, row, error)
             continue
         query = row["id"]
         plans[query] = plan
-        queries.add(UserQuery.from_rows(row, feeds[query], handovers[query], plan, point, srt))
+        queries.add(UserQuery.from_rows(row, feeds[query], handovers[query], plan, point, srt, index))
     return plans
 
 
@@ -93,13 +100,14 @@ def _plan(
     sensors: SensorStore,
 ) -> tuple[QueryPlan, Point | None]:
     """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
-    asked = planned(sql, sensors.tables(), sensors.shapes)
+    indexes = {one.index.name.lower(): table_of(one.index) for one in queries.all() if one.index is not None}
+    asked = planned(sql, {**sensors.tables(), **indexes}, sensors.shapes, statics=queries.statics.all())
     if asked is not None:
         return asked, None
-    plan = plan_query(sql, queries.points(), tables, restored=True)
+    plan = plan_query(sql, queries.points(), tables, queries.statics.all(), restored=True)
     if isinstance(plan, CreatePoint):
         assert number is not None
-        point, plan = plan_point(plan, number, queries.points(), restored=True)
+        point, plan = plan_point(plan, number, queries.points(), queries.statics.all(), restored=True)
         return plan, point
     if isinstance(plan, CreateSrt):
         assert srt is not None

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from skerry.execution.join_sets import member_of
+from skerry.joins.join import Join
 from skerry.planner.model.plans import QueryPlan
-from skerry.planner.model.source_plans import JoinPlan
+from skerry.planner.model.source_plans import JoinPlan, Term
+from skerry.planner.model.source_windows import SourceGrouping
+from skerry.sensors.definitions import SensorTable
+from skerry.sensors.made_streams import table_of
 from skerry.sensors.planning import planned
 from skerry.sensors.store import Done, SensorStore
+from skerry.sensors.traffic import Traffic
 from skerry.service.persistence import Persistence
-from skerry.service.queries import Queries
-from skerry.sql import sensor_statements
+from skerry.service.queries import Queries, UserQuery
+from skerry.sources.statistics import SourceStatistics
+from skerry.sql import sensor_statements, stream_statements
+from skerry.sql.errors import QueryError
+from skerry.sql.stream_statements import CreateStream, DropStream, ShowStreams
+from skerry.sql.units import duration_text
 from skerry.storage.state import StorageError
 
 #: The folder in the data directory that COPY and sources read files from.
 FILES = "streams"
+#: What answers wait for that are not there with their rows.
+_WAITS = {
+    "left": "LEFT JOIN: a row of {one} that meets none of {other} is answered, with NULLs, once progress is past its window",
+    "asof": "ASOF JOIN: a row of {one} is answered with the latest one of {other} once progress is past its time, if there is one",
+    "asof left": "ASOF LEFT JOIN: a row of {one} is answered with the latest one of {other}, or NULLs, once progress is past its time",
+}
+#: Of several such joins, one behind the other.
+_WAIT_TOGETHER = (
+    "what is not there, and what is the latest, is answered once progress is {us} past the row of {one}"
+)
 
 
 class SensorService:
@@ -29,9 +52,13 @@ class SensorService:
         queries: Queries,
         persistence: Persistence,
         store: SensorStore,
+        statistics: SourceStatistics,
     ) -> None:
         self._lock, self._queries, self._persistence = lock, queries, persistence
-        self.store, self.files = store, data / FILES
+        self.store, self.files, self._statistics = store, data / FILES, statistics
+        #: Tables that are indexes of what motes store, by name in lower case.
+        self.indexes: Callable[[], dict[str, SensorTable]] = dict
+        store.seen = lambda number: statistics.seen(number, time.time())
 
     def run(self, sql: str, user: str) -> Done | None:
         """Do what a statement about such tables says; None: it is none. Raises QueryError, StorageError: nothing has changed."""
@@ -49,17 +76,50 @@ class SensorService:
                     raise
             return done
 
+    def stream_statement(self, sql: str, user: str) -> Done | SensorTable | None:
+        """What SHOW STREAMS shows, or the stream that is to be dropped; None: it says neither. Raises QueryError."""
+        statement = stream_statements.parse(sql)
+        with self._lock:
+            match statement:
+                case ShowStreams():
+                    return self.store.show_made()
+                case DropStream(name):
+                    try:
+                        return self.store.made(name, user)
+                    except QueryError as error:
+                        raise error.within(sql) from None
+        return None
+
+    def make(self, query: UserQuery) -> Done:
+        """The table of the stream that a query fills, from now on. Raises QueryError: its name is taken."""
+        plan, statement = query.plan.sources, stream_statements.parse(query.sql)
+        assert plan is not None
+        assert isinstance(statement, CreateStream)
+        try:
+            self.store.check_free(statement.name)
+        except QueryError as error:
+            raise error.within(query.sql) from None
+        table = table_of(plan, query.user, query.id)
+        self.store.add_made(table, statement.select.strip())
+        return Done(
+            f"stream {table.name} has {len(plan.outputs)} fields, and query {query.id} fills it: SELECT … FROM {table.name}"
+        )
+
     def explain(self, plan: QueryPlan) -> dict[str, Any]:
         """What would be opened for a query."""
         sources = plan.sources
         assert sources is not None
         if sources.join is not None:
-            return self._explain_join(sources.join)
+            described = self._explain_join(sources.join, sources.grouping)
+            past = "\nwhat has come of these answers it: no source is opened, and it ends"
+            return described if plan.history is None else {**described, "text": described["text"] + past}
         found = self.store.tuples(sources.table)
         assert found is not None
         count, all_ = len(found.chosen(sources.chosen)), len(found.rows)
         if sources.stream is None:
             text = f"static columns of {found.table.name} answer it: no source is opened, and it ends"
+        elif plan.history is not None:
+            text = f"what has come of {count} of the {all_} sources of {found.table.name} answers it: none is opened, and it ends"
         else:
             text = f"{count} of the {all_} sources of {found.table.name} are opened, if no other query has opened them"
         return {
@@ -70,18 +130,58 @@ class SensorService:
             "text": text,
         }
 
-    def _explain_join(self, join: JoinPlan) -> dict[str, Any]:
-        """What would be opened for a join, and how it would run."""
-        lines, aliases = [f"a join by {join.reason}"], []
+    def _explain_join(self, join: JoinPlan, grouping: SourceGrouping | None) -> dict[str, Any]:
+        """What would be opened for a join, or for what is mined, and how it would run; ``grouping``: what is made of its answers."""
+        lines, aliases, spec = [join.reason], list[dict[str, Any]](), join.executed()
+        joined = member_of(spec).join if "aliases" in spec else None
+        kind = joined.kind if joined is not None else "mined"
+        if kind == "rows":
+            lines = ["a stream of its own: each row that is asked for"]
+        if joined is not None:
+            lines += _waits(joined)
+        if kind not in ("rows", "mined"):
+            lines.append(f"rows may be late by LATENESS {duration_text(spec['lateness_us'] / 1000)}")
         for one in join.tables:
+            if one.motes is not None:
+                aliases.append({"alias": one.alias, "table": one.table, "motes": one.motes})
+                lines.append(f"{one.alias}: motes are asked {one.motes}")
+                continue
             found = self.store.tuples(one.table)
             assert found is not None
             count, all_ = len(found.chosen(one.chosen)), len(found.rows)
             aliases.append({"alias": one.alias, "table": found.table.name, "sources": count, "of": all_})
             lines.append(f"{one.alias}: {count} of the {all_} sources of {found.table.name}")
-        return {"algorithm": join.algorithm, "aliases": aliases, "text": "\n".join(lines)}
+        if join.questions and kind == "mined":
+            lines.append("rows of motes are mined at the gateway")
+        elif join.questions:
+            lines.append(
+                "rows of motes join at the gateway; motes whose rows can join no other send them all the same"
+            )
+        lines += [join.keeps] if join.keeps else []
+        if grouping is not None and grouping.frame is not None:
+            wait = duration_text(grouping.wait_ms)
+            lines.append(
+                f"windows are of its answers: one is there when the time of an answer is {wait} behind its end"
+            )
+        return {"kind": kind, "algorithm": join.algorithm, "aliases": aliases, "text": "\n".join(lines)}
 
     def plan(self, sql: str) -> QueryPlan | None:
         """The plan of a query over such a table; None: it is over none. Raises QueryError."""
         with self._lock:
-            return planned(sql, self.store.tables(), self.store.shapes)
+            statics = self._queries.statics.all()
+            return planned(
+                sql, {**self.store.tables(), **self.indexes()}, self.store.shapes, self._traffic, statics
+            )
+
+    def _traffic(self, table: SensorTable, chosen: Term | None) -> Traffic:
+        found = self.store.tuples(table.key)
+        return self._statistics.traffic(table.number, found.chosen(chosen) if found is not None else [])
+
+
+def _waits(join: Join) -> list[str]:
+    """What answers wait for."""
+    if len(join.steps) > 1:
+        us = duration_text(Decimal(join.reach_us) / 1000)
+        return [_WAIT_TOGETHER.format(us=us, one=join.aliases[0])]
+    said = _WAITS.get(join.kind)
+    return [said.format(one=join.aliases[0], other=join.aliases[1])] if said is not None else []

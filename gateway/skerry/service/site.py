@@ -16,6 +16,7 @@ from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.inventory import Inventory
 from skerry.service.join_service import JoinService
+from skerry.service.pair_service import PairService
 from skerry.service.queries import Queries
 from skerry.service.source_service import SourceService
 from skerry.spark.supervisor import SparkDriver
@@ -46,8 +47,9 @@ class Site:
         ingest: Ingest,
         sources: SourceService,
         joins: JoinService,
+        pairs: PairService,
     ) -> None:
-        self._sources, self._joins = sources, joins
+        self._sources, self._joins, self._pairs = sources, joins, pairs
         self._lock, self._roots, self._network, self._log, self._queries = lock, roots, network, log, queries
         self._delivery, self._inventory, self._history, self._tables = delivery, inventory, history, tables
         self._workers = workers
@@ -55,7 +57,7 @@ class Site:
 
     def attributes(self) -> list[dict[str, Any]]:
         """Those that motes have, with unit, range and cost."""
-        return self._network.catalog.attributes()
+        return self._network.catalog.attributes(self._queries.statics.all())
 
     def select(self, sql: str, user: str | None) -> tuple[list[str], list[list[Any]]]:
         """See :meth:`skerry.service.inventory.Inventory.select`."""
@@ -96,6 +98,7 @@ class Site:
                 "roots": [root.status() for root in self._roots],
                 **{name: value for root in self._roots[:1] for name, value in root.status().items() if name != "root"},
                 "motes": len(self._network.catalog.motes()),
+                "flash": self._network.catalog.flash.described(),
                 "rows": self._log.rows,
                 "processed": self._delivery.through(),
                 **dataclasses.asdict(counters),
@@ -106,7 +109,8 @@ class Site:
                 "streams": self._network.described_streams(),
                 "srts": self._queries.described_srts(None),
                 "sources": self._sources.status(),
-                "joins": self._joins.status(),
+                "source_streams": self._sources.streams(),
+                "joins": [*self._joins.status(), *self._pairs.status()],
                 "users": len(self._queries.all()),
                 "api_workers": self._workers.status(),
                 "feeds": sum(query.readers for query in self._queries.all()),

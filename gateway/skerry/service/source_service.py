@@ -10,15 +10,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from skerry.catalog.table_select import Table
 from skerry.planner.model.source_plans import STREAMS
 from skerry.sensors.definitions import SensorTable
+from skerry.sensors.made_streams import TUPLE
 from skerry.sensors.store import SensorStore, Tuples
 from skerry.service.alarms import Alarms
 from skerry.service.join_service import JoinService, join_of
+from skerry.service.kept_statistics import KeptStatistics
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UserQuery
+from skerry.service.source_tables import source_tables
 from skerry.sources.batching import end_of
 from skerry.sources.messages import Job, Key, SourceState, Wanted
+from skerry.sources.statistics import SourceStatistics
 from skerry.sources.supervisor import IntakeProcess
 from skerry.storage.log.source_batches import SourceBatch
 from skerry.storage.log.source_positions import Position, Source
@@ -48,14 +53,16 @@ class SourceService:
         joins: JoinService,
         end_sources: Callable[[str, int], object],
         sources_of: Callable[[str], set[int]],
+        statistics: SourceStatistics,
     ) -> None:
-        self._joins = joins
+        self._joins, self._statistics = joins, statistics
+        self._kept = KeptStatistics(data.path, statistics)
         self._lock, self._data, self._log, self._store = lock, data, stream_log, store
         self._queries, self._persistence, self._alarms, self._remove = queries, persistence, alarms, remove
         self._end_sources, self._sources_of = end_sources, sources_of
         #: The first record of what was appended last.
         self._first = 0
-        self._process = IntakeProcess(job, self._append, self._position)
+        self._process = IntakeProcess(job, self._append, self._position, statistics)
         self._stopping = threading.Event()
         #: The tuples whose sources are wanted, and whether that is known yet.
         self._rows: dict[Key, tuple[Any, ...]] = {}
@@ -75,6 +82,7 @@ class SourceService:
         if self._thread.ident is not None:
             self._thread.join(5)
         self._process.stop()
+        self._kept.write()
 
     @property
     def pid(self) -> int | None:
@@ -95,6 +103,29 @@ class SourceService:
                 {**dataclasses.asdict(state), "readers": readers[key], "bytes": self._bytes[key[0]]}
                 for key, state in sorted(self._process.states.items())
             ]
+
+    def streams(self) -> list[dict[str, Any]]:
+        """What has been seen of each table's stream, and how many of its sources are open or away."""
+        with self._lock:
+            tables, states = list(self._store.tables().values()), list(self._process.states.values())
+        found = []
+        for table in tables:
+            own = Counter(state.state for state in states if state.table == table.name)
+            seen = self._statistics.seen(table.number, time.time())
+            if own or seen.rows or seen.errors:
+                found.append({
+                    "table": table.name, "sources": own.total(), "away": own["away"] + own["refused"], "rows": seen.rows,
+                    "rows_per_s": round(seen.rows_per_s, 3), "errors": seen.errors,
+                    "ranges": seen.ranges,
+                })  # fmt: skip
+        return found
+
+    def tables(self) -> dict[str, Table]:
+        """The same, of each source and column, for the catalog."""
+        with self._lock:
+            tables, states = list(self._store.tables().values()), dict(self._process.states)
+        now = time.time()
+        return source_tables(tables, states, lambda number: self._statistics.seen(number, now))
 
     @property
     def trouble(self) -> str | None:
@@ -158,6 +189,7 @@ class SourceService:
             return key not in self._rows if not position.lasting else key[1] not in known.get(key[0], ())
 
         self._log.forget_positions(gone)
+        self._statistics.keep(known)
 
     # ---- what is wanted ----
 
@@ -165,6 +197,7 @@ class SourceService:
         while not self._stopping.wait(LOOK_S):
             try:
                 self.look()
+                self._kept.look()
             except Exception:
                 log.exception("sources could not be looked after; it is tried again")
 
@@ -184,6 +217,9 @@ class SourceService:
         rows: dict[Key, tuple[Any, ...]] = {}
         for query in running:
             for found, numbers in self._tuples_of(query):
+                if found.table.is_made:
+                    # The query that fills it has its sources opened.
+                    continue
                 tables[found.table.number] = found.table
                 rows |= {(found.table.number, n): found.rows[n] for n in numbers}
         # A join has all rows that come once its sources are open.
@@ -204,10 +240,23 @@ class SourceService:
 
     def _states_of(self, query: UserQuery) -> list[SourceState | None]:
         """How the sources of a query are, each; None: that is not known yet."""
-        keys: dict[Key, None] = {
-            (found.table.number, n): None for found, numbers in self._tuples_of(query) for n in numbers
-        }
-        return [self._process.states.get(key) for key in keys]
+        states: dict[Key, SourceState | None] = {}
+        for found, numbers in self._tuples_of(query):
+            for number in numbers:
+                key = found.table.number, number
+                states[key] = (
+                    self._state_of_made(found.table) if found.table.is_made else self._process.states.get(key)
+                )
+        return list(states.values())
+
+    def _state_of_made(self, table: SensorTable) -> SourceState:
+        """Of a stream that a query fills: it ends with that, and lacks what that lacks."""
+        query = self._queries.find(table.made_by)
+        if query is None or query.finished:
+            return SourceState(table.name, TUPLE, f"stream {table.name}", "ended")
+        why = self.trouble_of(query)
+        state = "open" if why is None else "away"
+        return SourceState(table.name, TUPLE, f"stream {table.name}", state, why or "")
 
     def _tuples_of(self, query: UserQuery) -> Iterator[tuple[Tuples, list[int]]]:
         """The tuples whose sources a query reads, by table."""
@@ -222,9 +271,17 @@ class SourceService:
         ended = []
         for query in running:
             states = self._states_of(query)
-            over = bool(states) and all(state is not None and state.state == "ended" for state in states)
-            if over and join_of(query) is not None:
-                over = self._joins.end(query)
+            over = all(state is not None and state.state == "ended" for state in states)
+            join = join_of(query)
+            if join is None:
+                over = over and bool(states)
+            elif over:
+                # Without sources that are no motes all of these have ended.
+                over = (
+                    (bool(states) or not join.of_sources)
+                    and self._joins.motes_ended(query)
+                    and self._joins.end(query)
+                )
             if over or self._answered(query):
                 ended.append(query)
         for query in ended:
@@ -249,10 +306,9 @@ class SourceService:
     def _ended_in_log(self, query: UserQuery) -> bool:
         """Note behind a query's rows that these are all, for what is made of many; whether that is done."""
         plan = query.plan.sources
-        found = self._store.tuples(plan.table) if plan is not None else None
-        if plan is None or found is None or not plan.gathers:
+        if plan is None or plan.stream is None or not plan.gathers:
             return True
-        if not self._append([end_of(found.table, int(query.id), time.time_ns() // 1000)]):
+        if not self._append([end_of(plan.stream, int(query.id), time.time_ns() // 1000)]):
             return False
         self._end_sources(query.id, self._first)
         return True

@@ -26,6 +26,7 @@ from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.query_service import Stopped
 from skerry.service.reader import Reader
 from skerry.service.step_messages import UTC_OF_START, Begin, End, Ended, QueryReport, Step, Told
+from skerry.sql import index_statements
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError
 from skerry.sql.units import moment_text
@@ -171,10 +172,13 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 
 def trouble(statements: list[str], tables: Path) -> str | None:
     """What is wrong with the first that is wrong; None: nothing that can be known before motes are. What comes behind one that makes a
-    storage point is looked at when it is asked."""
+    storage point or an index is looked at when it is asked."""
     store = TableStore(tables)
     for sql in statements:
         try:
+            if index_statements.is_one(sql):
+                index_statements.parse(sql)
+                break
             planned = plan_query(sql, tables=store.schemas())
         except QueryError as error:
             return str(error)

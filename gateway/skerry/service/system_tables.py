@@ -10,9 +10,9 @@ from typing import Any
 from skerry.catalog.actions import find, known
 from skerry.catalog.catalog import Catalog, Mote
 from skerry.catalog.event_rates import Events, Heard
+from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.catalog.substitutes import silent, substitutes
 from skerry.catalog.table_select import Table
-from skerry.catalog.tags import Tags
 from skerry.planner.cost.radio import flood_energy
 from skerry.service.queries import UserQuery
 from skerry.streams.stream import Stream
@@ -20,7 +20,7 @@ from skerry_protocol.commands import MOTE_EVENTS, event_number
 from skerry_protocol.packets import Aggregate
 
 #: Columns of motes: what they report, without the bits of ``attributes``, and when they were heard.
-_OWN = tuple(entry.name for entry in fields(Mote) if entry.name != "attributes")
+_OWN = tuple(entry.name for entry in fields(Mote) if entry.name not in ("attributes", "statics"))
 _MOTE = (*_OWN, "radio_duty_cycle", "heard", "silent")
 _EVENT = ("event", "number", "role", "query", "raised", "last", "per_hour", "energy")
 _ROLES = {Aggregate.ON_EVENT: "starts it", Aggregate.STOP_ON: "stops it", Aggregate.SIGNAL: "is raised by it"}
@@ -28,17 +28,18 @@ _ROLES = {Aggregate.ON_EVENT: "starts it", Aggregate.STOP_ON: "stops it", Aggreg
 
 def tables(
     catalog: Catalog,
-    tags: Tags,
+    tags: Iterable[tuple[Any, ...]],
     streams: Iterable[Stream],
     current: Collection[int],
     queries: list[UserQuery],
     points: list[dict[str, Any]],
     srts: list[dict[str, Any]],
     now: float,
+    statics: Statics = NO_STATICS,
 ) -> dict[str, Table]:
-    """All of them; ``queries``, ``points`` and ``srts`` as the asker may see them. ``current``: numbers of the streams of the
-    present sessions; ``now``: UTC in s."""
-    attributes = catalog.attributes()
+    """All of them, with the attributes that users have made (``statics``); ``queries``, ``points`` and ``srts`` as the asker may see
+    them. ``current``: numbers of the streams of the present sessions; ``now``: UTC in s."""
+    attributes = catalog.attributes(statics)
     return {
         "motes": Table(_MOTE, [_mote(catalog, mote, now) for mote in catalog.all()]),
         "attributes": Table(
@@ -49,7 +50,7 @@ def tables(
             ("nodeid", "attribute"),
             [(nodeid, entry["name"]) for entry in attributes for nodeid in entry["motes"]],
         ),
-        "tags": Table(("nodeid", "key", "value", "user", "set_at"), tags.all()),
+        "tags": Table(("nodeid", "key", "value", "user", "set_at"), sorted(tags, key=lambda row: (row[0], row[1]))),
         "substitutes": Table(("nodeid", "substitute", "distance", "lacks", "place"), _substitutes(catalog, now)),
         "events": Table(_EVENT, list(_events(queries, catalog.events, now))),
         "commands": Table(

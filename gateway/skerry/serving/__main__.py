@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 
-from skerry.api.access import TokenFileError
 from skerry.api.listening import Listening
 from skerry.serving.gateway_link import LinkError
 from skerry.serving.process import ApiWorkerProcess, Settings, log_to_stderr
@@ -34,7 +33,7 @@ def main(descriptor: int, settings: Settings) -> None:
         worker = ApiWorkerProcess(settings)
         worker.link.start()
         worker.link.wait(_ANSWER_S)
-    except (LinkError, OSError, ValueError, TokenFileError) as error:
+    except (LinkError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     worker.serve(bound)

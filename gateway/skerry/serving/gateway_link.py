@@ -15,9 +15,10 @@ from typing import Any
 
 import httpx
 
+from skerry.api.operator import KEY_HEADER
+
 log = logging.getLogger(__name__)
 
-KEY_HEADER = "X-Skerry-Worker-Key"
 #: A gateway that has said nothing for so long, in s, is away: it speaks each 2 s.
 SILENT_S = 10.0
 #: From a lost connection to the next one, in s.

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from skerry.api.access import Access, Limits, Tokens
+from skerry.api.access import Access, Limits
 from skerry.api.connection_limit import Crowded
 from skerry.api.listening import connections
 from skerry.api.server import Server
@@ -23,17 +23,19 @@ from skerry.serving.app import Serving
 from skerry.serving.forwarding import BrokenOffError, Forwarding
 from skerry.serving.gateway_link import GatewayLink
 from skerry.serving.worker import Worker
-from skerry.storage import worker_key
+from skerry.storage import operator_key
+from skerry.storage.state.published_users import PublishedUsers
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a worker is started. ``gateway``: a URL; ``tls``: for uvicorn; ``name``: what the gateway's status calls it."""
+    """How a worker is started. ``gateway``: a URL; ``guarded``: it is to serve nobody where the gateway asks for no tokens; ``tls``: for
+    uvicorn; ``name``: what the gateway's status calls it."""
 
     data: Path
     gateway: str
     name: str
-    token_file: Path | None = None
+    guarded: bool = False
     tls: dict[str, Any] = field(default_factory=dict)
     extensions: Path | None = None
     verbose: bool = False
@@ -46,26 +48,26 @@ class Settings:
     def of(cls, text: str) -> Settings:
         """What :meth:`text` said."""
         given = json.loads(text)
-        paths = {name: Path(given[name]) for name in ("data", "token_file", "extensions") if given[name]}
+        paths = {name: Path(given[name]) for name in ("data", "extensions") if given[name]}
         return cls(**{**given, **paths})
 
 
 class ApiWorkerProcess:
-    """One worker. Raises TokenFileError, OSError, ValueError where it cannot be."""
+    """One worker. Raises OSError, ValueError where it cannot be."""
 
     def __init__(self, settings: Settings) -> None:
         if settings.extensions is not None:
             names = {*aggregate_functions.NAMES, *temporal_aggregates.NAMES}
             extension_aggregates.load(settings.extensions, names)
-        tokens = Tokens(settings.token_file) if settings.token_file is not None else None
+        # Whether tokens are asked for is the gateway's to say, and how much users may, for all workers together.
+        access = Access(PublishedUsers(settings.data), Limits(), open=False)
         options = {"base_url": settings.gateway.rstrip("/"), **surroundings.options(settings.gateway)}
-        self._worker = Worker(settings.data, tokens=tokens is not None, closed=self._closed)
+        self._worker = Worker(settings.data, access, guarded=settings.guarded, closed=self._closed)
         self.link = GatewayLink(
-            options, worker_key.read(settings.data), settings.name, self._readers, self._worker.take, self._worker.lost
+            options, operator_key.read(settings.data), settings.name, self._readers, self._worker.take, self._worker.lost
         )  # fmt: skip
         self._worker.away_s = lambda: self.link.away_s
-        # How much users may is the gateway's to say, for all workers together.
-        serving = Serving(self._worker, Access(tokens, Limits()), Forwarding(options), self.link.options)
+        serving = Serving(self._worker, access, Forwarding(options), self.link.options)
         application = Crowded(serving, connections())
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **settings.tls)
         config.load()

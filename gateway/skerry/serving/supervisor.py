@@ -41,14 +41,13 @@ class _Started:
 class ApiWorkerSupervisor:
     """``settings``: of every worker but for its name."""
 
-    def __init__(self, listen: str, count: int, settings: Settings, *, guarded: bool) -> None:
+    def __init__(self, listen: str, count: int, settings: Settings) -> None:
         """Raises ValueError, OSError."""
         # Several may share an address only if all say so; whether it is another's, one that says nothing finds out.
-        bind(listen, guarded=guarded).close()
+        bind(listen).close()
         self._settings = settings
         self._workers = [
-            _Started(f"{settings.name}-{i + 1}", bind(listen, guarded=guarded, shared=True))
-            for i in range(count)
+            _Started(f"{settings.name}-{i + 1}", bind(listen, shared=True)) for i in range(count)
         ]
         self._stopping = threading.Event()
         self._threads = [

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from skerry.api.access import Access
 from skerry.api.feeds import AwayError
+from skerry.catalog.static_attributes import statics_of
 from skerry.delivery.engine import Engine
 from skerry.delivery.entries import GivenEntries
 from skerry.execution.blocks import batch_of, from_bytes
@@ -62,11 +64,12 @@ class _Read:
 
 
 class Worker:
-    """Fulfils :class:`skerry.api.services.Feeds` for readers that were admitted. ``closed``: told of each feed that ends."""
+    """Fulfils :class:`skerry.api.services.Feeds` for readers that ``access`` admits. ``guarded``: only where the gateway asks for tokens;
+    ``closed``: told of each feed that ends."""
 
-    def __init__(self, data: Path, *, tokens: bool, closed: Callable[[str], object]) -> None:
+    def __init__(self, data: Path, access: Access, *, guarded: bool, closed: Callable[[str], object]) -> None:
         self._log, self._files = data / stream_log.DIRECTORY, BlockFiles(data)
-        self._tokens, self._closed = tokens, closed
+        self._access, self._guarded, self._closed = access, guarded, closed
         self._streams: dict[int, Stream] = {}
         self._tables = TableVersions(data / TABLES)
         self._entries = GivenEntries()
@@ -109,12 +112,12 @@ class Worker:
             return {query: read.counted for query, read in self._reads.items() if read.counted}
 
     def _check_tokens(self, *, asked: bool) -> None:
-        if asked and not self._tokens:
-            raise LinkError("the gateway asks for tokens: give the same --token-file here")
-        if self._tokens and not asked:
+        if self._guarded and not asked:
             raise LinkError(
-                "the gateway asks for no tokens: leave --token-file out here, or give it to the gateway, too"
+                "the gateway asks for no tokens, and others could reach this process and ask as anybody: start the gateway with --tokens, "
+                "or listen on 127.0.0.1 here"
             )
+        self._access.open = not asked
 
     def _begin(self, number: int, through: int, backlog: int) -> None:
         self._through, self._backlog = through, backlog
@@ -167,7 +170,10 @@ class Worker:
         """Whether the query can be served here: an extension may not be known."""
         try:
             known = [TableSchema.from_list(schema) for schema in state["tables"]]
-            plan = plan_query(state["sql"], tables={schema.name: schema for schema in known}, restored=True)
+            tables = {schema.name: schema for schema in known}
+            plan = plan_query(
+                state["sql"], tables=tables, statics=statics_of(state["statics"]), restored=True
+            )
         except QueryError as error:
             log.warning("query %s is left to the gateway: %s", state["id"], error.summary)
             plan = None

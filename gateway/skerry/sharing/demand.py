@@ -18,6 +18,8 @@ from typing import Any
 
 from skerry.planner.features.queueing import held_ms, waits_ms
 from skerry.planner.features.srt import Srt
+from skerry.planner.model.clause import Clause
+from skerry.planner.model.pairing import delay, pairs_clause
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.planner.model.waits import late_ms
@@ -74,6 +76,8 @@ class Demand:
         self._changed: set[str] = set()
         self._readers = Changeover(self._users, self._queries, self._changed)
         self._srts: tuple[Srt, ...] = ()
+        #: Where pairs of motes are joined, by the text of the query.
+        self._placements: Mapping[str, Clause] = {}
 
     @property
     def speed(self) -> float:
@@ -202,6 +206,14 @@ class Demand:
     def route_by(self, srts: Iterable[Srt]) -> None:
         """There are these semantic routing trees now; :meth:`advance` changes the queries that take another way by them."""
         self._srts = tuple(srts)
+        self._take_another_way()
+
+    def place_by(self, placements: Mapping[str, Clause]) -> None:
+        """Pairs of motes are joined there now, by the text of the query; :meth:`advance` changes the queries that this is new for."""
+        self._placements = placements
+        self._take_another_way()
+
+    def _take_another_way(self) -> None:
         for number, serving in self._serving.items():
             group, running = self.placement.groups().get(number), self._queries.get(serving.current)
             if (
@@ -367,6 +379,9 @@ class Demand:
         """What serves the group's users, with its route. What has a memory keeps the route that it has."""
         query = group.query()
         plan = next(iter(group.users.values())).plan
+        if plan.pairing is not None:
+            clause = self._placements.get(plan.text)
+            return query if clause is None else replace(query, clauses=(clause,))
         if group.kind is Kind.OWN and (plan.once or plan.budget or plan.clauses or plan.temporal):
             return routed_as(query, running.mote_query) if running is not None else routed(query, self._srts)
         return routed(query, self._srts)
@@ -566,6 +581,9 @@ class Demand:
         known = [until for until in ends if until is not None]
         plain = running.installation
         end = FOREVER if len(known) < len(ends) else _end(max(known), plain.mote_query.period_ms)
+        if pairs_clause(plain.mote_query) is not None and end < FOREVER:
+            # Motes join an epoch's rows some epochs later.
+            end += -(-delay(plain.mote_query.period_ms) * plain.mote_query.period_ms // 1000)
         start = plain.start if running.early_ms is None else min(plain.start, running.early_ms // 1000)
         program = encode(plain.mote_query, start, end)
         running.installation = replace(plain, start=start, end=end, program=program)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from skerry.planner.model.pairing import pairs_clause, window_ms
 from skerry.planner.model.periods import ceiling, last_sample_before
 from skerry.planner.model.plans import Feed, Installation, MoteQuery
 from skerry.planner.physical.fast_sampling import is_fast
@@ -206,7 +207,11 @@ class MoteQueries:
     def begin(self, query: int, wanted: MoteQuery, cut_ms: int, known_ms: int) -> Running:
         """One under this id; its end and program are still to be said."""
         # What is true at the cut-over has become true before it. What motes store or queue begins with it.
+        pairs = pairs_clause(wanted)
         early = _WARM_UP_SECONDS if is_fast(wanted.period_ms) and not wanted.clauses else 0
+        if pairs is not None:
+            # Windows are to hold what they would hold by then.
+            early = window_ms(pairs, wanted.period_ms) // 1000
         installation = Installation(query, wanted, max(0, cut_ms // 1000 - early), FOREVER, b"")
         running = self._running[query] = Running(installation, cut_ms, known_ms)
         self._readers[query] = {}

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import httpx
 import msgspec
 
-from skerry.sources import http_request
+from skerry.sources import certificates, http_request
 from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Value
 from skerry.sql.units import time_of
 
@@ -38,7 +38,9 @@ class HttpPolling(StreamType):
         self._url, self._headers = http_request.request(sensor, _OWN, sensor.url.scheme.lower())
         self._json = msgspec.json.Decoder(float_hook=Decimal)
         self._tag = ""
-        self._client = httpx.AsyncClient(timeout=_ANSWER_S, trust_env=False)
+        self._client = httpx.AsyncClient(
+            timeout=_ANSWER_S, trust_env=False, verify=certificates.verifying(self._url)
+        )
 
     async def read(self) -> Read:
         """What the page says now. ConnectionError: it cannot be had."""
@@ -46,7 +48,7 @@ class HttpPolling(StreamType):
             tag = {"If-None-Match": self._tag} if self._tag else {}
             answer = await self._client.get(self._url, headers={**self._headers, **tag})
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise http_request.why(error) from None
+            raise http_request.why(error, self._url) from None
         if answer.status_code == 304:
             return Signal.NO_VALUE
         if not answer.is_success or len(answer.content) > _MOST_BYTES:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import httpx
 
+from skerry.sources.certificates import distrust
 from skerry.sources.stream_type import AddressError, Sensor
 
 _HEADER = "header."
@@ -34,8 +35,8 @@ def request(sensor: Sensor, own: Collection[str], scheme: str) -> tuple[str, dic
     return url, headers
 
 
-def why(error: Exception) -> OSError:
+def why(error: Exception, url: str) -> OSError:
     """A request that failed, as sources tell it."""
     if isinstance(error, httpx.TimeoutException):
         return TimeoutError()
-    return ConnectionError(str(error) or type(error).__name__)
+    return ConnectionError(distrust(error, httpx.URL(url).host) or str(error) or type(error).__name__)

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from skerry.sources.batching import Part, batch_of
-from skerry.sources.messages import Job, Key, Rows, SourceState, States, Taken, Wanted
+from skerry.sources.messages import Brought, Job, Key, Rows, SourceState, States, Taken, Wanted
 from skerry.sources.opening import Opener
 from skerry.sources.reading import Reading
 from skerry.sources.stream_type import types
@@ -121,10 +121,10 @@ class Intake:
             await asyncio.sleep(GATHER_S)
             self._some.clear()
             taken = self._take()
-            batches = await asyncio.to_thread(self._made, taken)
+            batches, brought = await asyncio.to_thread(self._made, taken)
             while batches:
                 self._answered.clear()
-                await asyncio.to_thread(self._say, Rows(batches))
+                await asyncio.to_thread(self._say, Rows(batches, brought))
                 await self._answered.wait()
                 if self._taken:
                     for part in (part for parts in taken.values() for part in parts):
@@ -151,8 +151,9 @@ class Intake:
                 self._some.set()
         return found
 
-    def _made(self, taken: dict[int, list[Part]]) -> tuple[SourceBatch, ...]:
-        return tuple(batch_of(parts[0].reading.table, parts) for parts in taken.values())
+    def _made(self, taken: dict[int, list[Part]]) -> tuple[tuple[SourceBatch, ...], tuple[Brought, ...]]:
+        made = [batch_of(parts[0].reading.table, parts) for parts in taken.values()]
+        return tuple(batch for batch, _ in made), tuple(brought for _, brought in made)
 
     async def _tell(self) -> None:
         while True:

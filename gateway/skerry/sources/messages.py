@@ -42,10 +42,21 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class Brought:
+    """A batch of a table. ``sources``: by tuple its rows, their least time and their greatest, in us; ``columns``: by name the bytes of all
+    values, and the least and the greatest, None where there are none or no order."""
+
+    table: int
+    sources: Mapping[int, tuple[int, int, int]]
+    columns: Mapping[str, tuple[int, Any, Any]]
+
+
+@dataclass(frozen=True)
 class Rows:
-    """Batches for the log, in this order. The process waits for :class:`Taken`."""
+    """Batches for the log, in this order, and what is counted of each. The process waits for :class:`Taken`."""
 
     batches: tuple[SourceBatch, ...]
+    brought: tuple[Brought, ...]
 
 
 @dataclass

@@ -8,7 +8,6 @@ the broker had not heard of it before a connection or the gateway ended.
 from __future__ import annotations
 
 import hashlib
-import ssl
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,6 +21,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from skerry.sources.certificates import distrust, trusted
 from skerry.sources.http_polling import seconds
 from skerry.sources.stream_type import AddressError, Read, Sensor, StreamType, Value
 
@@ -68,7 +68,7 @@ class Mqtt(StreamType):
             clean_start=sensor.trial,
             timeout=_CONNECT_S,
             properties=_properties(keep_s),
-            tls_context=ssl.create_default_context() if tls else None,
+            tls_context=trusted() if tls else None,
             # More are only of those that are sent without asking whether they came.
             max_queued_incoming_messages=4 * AHEAD,
         )
@@ -85,7 +85,7 @@ class Mqtt(StreamType):
             if getattr(granted, "is_failure", False):
                 raise ConnectionError(f"the broker refuses topic '{topic}': {granted}")
         except aiomqtt.MqttError as error:
-            raise _away(error) from None
+            raise _away(error, host) from None
         except ValueError as error:
             raise AddressError(f"'{topic}' is no topic: {error}") from None
         self._messages = self._client.messages
@@ -97,7 +97,7 @@ class Mqtt(StreamType):
             while len(self._messages) and len(found) < AHEAD:
                 found.append(await anext(self._messages))
         except aiomqtt.MqttError as error:
-            raise _away(error) from None
+            raise _away(error, "the broker") from None
         self._flying.extend(found)
         return [self._value(message) for message in found]
 
@@ -146,8 +146,8 @@ def _properties(keep_s: float) -> Properties:
     return found
 
 
-def _away(error: aiomqtt.MqttError) -> ConnectionError:
+def _away(error: aiomqtt.MqttError, host: str) -> ConnectionError:
     cause = error.__cause__ or error
     if isinstance(cause, ConnectionRefusedError):
         return ConnectionRefusedError()
-    return ConnectionError(str(error) or type(error).__name__)
+    return ConnectionError(distrust(error, host) or str(error) or type(error).__name__)

@@ -65,7 +65,7 @@ class Reading:
         self.state = SourceState(table.name, number, self.address)
         self.waiting: deque[Arrived] = deque()
         self.progress = Progress(self.address, position)
-        self._room = asyncio.Event()
+        self._room, self._empty = asyncio.Event(), asyncio.Event()
         self._room.set()
         self.changed = True
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -80,6 +80,8 @@ class Reading:
         found = [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
         if len(self.waiting) < WAITING_ROWS:
             self._room.set()
+        if not self.waiting:
+            self._empty.set()
         if found:
             self.progress.taken(found[-1].value, last=not self.waiting)
         return found
@@ -142,6 +144,9 @@ class Reading:
             self.progress.read_is_over(waiting=bool(self.waiting))
             if stream.note != self.state.why:
                 self._say("open", hide(stream.note))
+            if stream.in_step and self.waiting:
+                self._empty.clear()
+                await self._empty.wait()
             if stream.every_s is not None:
                 await asyncio.sleep(stream.every_s)
 

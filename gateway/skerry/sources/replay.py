@@ -50,6 +50,7 @@ class Replay(StreamType):
         self._form = sensor.time_format if self._column.lower() == (sensor.time or "").lower() else "iso"
         self._name = options.get("clock")
         self._clock = replay_clock.clock_of(self._name, speed, self)
+        self.in_step = self._clock.keeps_together
         self._given, began = replay_clock.position_of(sensor.position)
         if began is not None:
             self._clock.go_on(began)
@@ -73,6 +74,8 @@ class Replay(StreamType):
                 if ahead > 0:
                     self.every_s = min(ahead, _LOOK_S)
                     break
+            else:
+                self._clock.pass_by(self)
             found.append(self._moved(self._next, at))
             self._next = next(self._rows, None)
         else:

@@ -2,6 +2,8 @@
 
 A clock stands at its origin, the first time of any of its replays, until those that are opened together are there; then it goes at its
 speed. One without a speed goes as fast as its rows are read: none of its replays is further ahead than a step of what the slowest has next.
+With a speed none is further ahead of that than what is played in a moment: where a machine has stood still, they catch up together, and not
+one after the other, by which the rows of the last would be late.
 """
 
 from __future__ import annotations
@@ -17,6 +19,12 @@ from skerry.sources.stream_type import AddressError
 TOGETHER_S = 0.5
 #: Without a speed, replays are within so much time of what is played.
 STEP = timedelta(seconds=1)
+#: With a speed, within what is played in so long, in s, from :data:`STEP` to this much.
+LEAD_S, LEAD = 0.25, timedelta(hours=1)
+#: Until somebody else is asked for what it has next, in s.
+_SOON_S = 0.001
+#: Later than all that anybody has, with room for a lead behind it.
+_NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class ReplayClock:
@@ -28,13 +36,24 @@ class ReplayClock:
         self._origin: datetime | None = None
         self._began: float | None = None
         self._opened = time.time()
-        #: What each replay has next; None: it is not known yet.
+        #: What each replay has next; None: it is not known yet, and others wait for it.
         self._next: dict[object, datetime | None] = {}
+
+    @property
+    def keeps_together(self) -> bool:
+        """Whether rows of its replays are to come in the order of their times, but for :data:`LEAD`."""
+        return self._together and self.speed is not None
 
     def join(self, replay: object) -> None:
         """One more replay."""
         with self._lock:
             self._next[replay] = None
+            self._opened = time.time()
+
+    def pass_by(self, replay: object) -> None:
+        """What a replay has next has no time, or one that is not waited for: nobody waits for it."""
+        with self._lock:
+            self._next[replay] = _NEVER
 
     def leave(self, replay: object) -> bool:
         """One fewer; whether there are none left."""
@@ -64,12 +83,18 @@ class ReplayClock:
                 left = self._opened + TOGETHER_S - time.time() if self._together else 0.0
                 if left > 0:
                     return left
+                if None in self._next.values():
+                    return _SOON_S
                 self._began = time.time()
-            if self.speed is None:
-                slowest = min(other for other in self._next.values() if other is not None)
-                return 0.0 if at <= slowest + STEP else 0.001
-            assert self._origin is not None
-            return (at - self._origin).total_seconds() / self.speed - (time.time() - self._began)
+            lead = STEP
+            if self.speed is not None:
+                assert self._origin is not None
+                left = (at - self._origin).total_seconds() / self.speed - (time.time() - self._began)
+                if left > 0:
+                    return left
+                lead = min(max(STEP, timedelta(seconds=LEAD_S * self.speed)), LEAD)
+            known = [other for other in self._next.values() if other is not None]
+            return 0.0 if len(known) == len(self._next) and at <= min(known) + lead else _SOON_S
 
     def now(self) -> datetime | None:
         """What is played now; None: that is as fast as rows are read."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 import httpx
 from httpx_sse import EventSource, ServerSentEvent, SSEError, aconnect_sse
 
-from skerry.sources import http_request
+from skerry.sources import certificates, http_request
 from skerry.sources.stream_type import Read, Sensor, Signal, StreamType
 
 _OWN = frozenset({"format", "event"})
@@ -41,12 +41,15 @@ class ServerSentEvents(StreamType):
         if self._last:
             headers["Last-Event-ID"] = self._last
         self._open = AsyncExitStack()
-        timeout = httpx.Timeout(_CONNECT_S, read=SILENCE_S)
+        self._url = url
+        timeout, trusted = httpx.Timeout(_CONNECT_S, read=SILENCE_S), certificates.verifying(url)
         try:
-            client = await self._open.enter_async_context(httpx.AsyncClient(timeout=timeout, trust_env=False))
+            client = await self._open.enter_async_context(
+                httpx.AsyncClient(timeout=timeout, trust_env=False, verify=trusted)
+            )
             source = await self._open.enter_async_context(aconnect_sse(client, "GET", url, headers=headers))
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise http_request.why(error) from None
+            raise http_request.why(error, self._url) from None
         # 204 says that there will be nothing more.
         self._ended = source.response.status_code == 204
         if not source.response.is_success:
@@ -62,7 +65,7 @@ class ServerSentEvents(StreamType):
         except StopAsyncIteration:
             raise ConnectionResetError("it has hung up") from None
         except httpx.TransportError as error:
-            raise http_request.why(error) from None
+            raise http_request.why(error, self._url) from None
         except SSEError as error:
             raise ConnectionError(f"it sends no events: {error}") from None
         self._last, self._behind = (event.id, 0) if event.id else (self._last, self._behind + 1)

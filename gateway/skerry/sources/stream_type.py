@@ -96,6 +96,8 @@ class StreamType(ABC):
     position: str | None = None
     #: Whether it goes on there also after nobody has wanted the source for a while; else it begins anew then.
     lasting: bool = False
+    #: Whether it is read only when all that it has brought has been taken: where it keeps together with others, whatever waits for whom.
+    in_step: bool = False
     #: What is to be told of it while it is open.
     note: str = ""
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from skerry.sources.messages import Job, Key, Rows, SourceState, States, Taken, Wanted
+from skerry.sources.statistics import SourceStatistics
 from skerry.storage.log.source_batches import SourceBatch
 from skerry.storage.log.source_positions import Position
 
@@ -34,8 +35,9 @@ class IntakeProcess:
         job: Job,
         store: Callable[[Sequence[SourceBatch]], bool],
         position: Callable[[Key], Position | None],
+        statistics: SourceStatistics,
     ) -> None:
-        self._job, self._store, self._position = job, store, position
+        self._job, self._store, self._position, self._statistics = job, store, position, statistics
         self._lock, self._stopping, self._needed = threading.Lock(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="sources", daemon=True)
         self._connection: Connection | None = None
@@ -136,10 +138,13 @@ class IntakeProcess:
                 word = connection.recv()
                 if isinstance(word, Rows):
                     done = self._store(word.batches)
+                    if done:
+                        self._statistics.note(word.brought, time.time())
                     with self._lock:
                         self._send(Taken(done))
                 elif isinstance(word, States):
                     self.trouble = None
+                    self._statistics.told(word.states)
                     with self._lock:
                         known = {key: state for key, state in word.states.items() if key in self._wanted.rows}
                         self.states.update(known)

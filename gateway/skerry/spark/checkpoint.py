@@ -18,6 +18,10 @@ from skerry.storage.log import stream_log
 DIRECTORY = "checkpoint"
 _log = logging.getLogger(__name__)
 _VERSION = re.compile(r"v\d+")
+#: As Spark says it: by the name of the error, or of the file, or by where in Java it was read.
+_LOST = re.compile(
+    r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|\.StateSchemaCompatibilityChecker\b|/state/\d+/\d+/[\w.]+\.(delta|snapshot|changelog|zip)\b|/state/\d+/_metadata/"
+)
 
 
 class _WrongError(ValueError):
@@ -33,13 +37,23 @@ def usable(data: Path, log_path: Path) -> Path:
     try:
         _check(directory, stream_log.length(log_path))
     except _WrongError as wrong:
-        _log.warning(
-            "%s: it is taken away, and Spark reads the log again from row %d on; nobody gets a row twice",
-            wrong,
-            stream_log.first(log_path),
-        )
-        shutil.rmtree(directory)
+        take_away(data, log_path, str(wrong))
     return directory
+
+
+def take_away(data: Path, log_path: Path, wrong: str) -> None:
+    """Begin anew, as something is wrong with a checkpoint or with what is kept beside it. Raises OSError."""
+    _log.warning(
+        "%s: it is taken away, and Spark reads the log again from row %d on; nobody gets a row twice",
+        wrong,
+        stream_log.first(log_path),
+    )
+    shutil.rmtree(data / DIRECTORY)
+
+
+def lost_state(error: str) -> bool:
+    """Whether Spark says that it cannot read what it has kept between batches. ``error``: with where in Java it came from."""
+    return _LOST.search(error) is not None
 
 
 def _check(directory: Path, rows: int) -> None:

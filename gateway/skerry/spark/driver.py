@@ -22,9 +22,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.execution.blocks import rows_of, to_bytes
-from skerry.spark import databases, past
+from skerry.joins.state import LostRunError, lost_run
+from skerry.spark import databases, join_file, past
+from skerry.spark.checkpoint import lost_state
 from skerry.spark.join_stream import JoinStream
-from skerry.spark.log_source import LogSource, UnreadableError
+from skerry.spark.log_source import LogSource
 from skerry.spark.messages import (
     Batch,
     Begin,
@@ -42,10 +44,11 @@ from skerry.spark.messages import (
     Taken,
 )
 from skerry.spark.session import session
+from skerry.spark.unreadable import UnreadableError
 from skerry.storage.block_files import BlockFiles
 
-#: How the line of a worker's traceback begins that says why it cannot read the log.
-WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
+#: How the line of a worker's traceback begins that says what it cannot read.
+WORKERS_SAY = tuple(f"{error.__module__}.{error.__qualname__}: " for error in (UnreadableError, LostRunError))
 #: After a batch that the gateway could not take, so long until it comes again, in s.
 _AGAIN_S = 1.0
 
@@ -67,7 +70,7 @@ class Driver:
         self._stopping, self._begun = threading.Event(), threading.Event()
         self._answered = threading.Event()
         self._taken = self._refused = False
-        self._joins = JoinStream(self._job, self._say, self._fail)
+        self._joins = JoinStream(self._job, self._say, self._fail_joins)
 
     def serve(self) -> None:
         """Until the gateway says that it is over, or is gone."""
@@ -112,11 +115,16 @@ class Driver:
         except Exception as error:
             self._fail(error)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail_joins(self, error: Exception) -> None:
+        runs = join_file.runs(Path(self._job.join_checkpoint))
+        text = words(error)
+        self._fail(error, joins=lost_state(text) or lost_run(runs, text))
+
+    def _fail(self, error: Exception, *, joins: bool = False) -> None:
         """A streaming query has failed."""
         if self._stopping.is_set():
             return
-        self._say(Failed(cause(error)))
+        self._say(Failed(cause(error), joins))
         # What is left of Spark, such as a JVM that has ended, is no better than a process of its own that begins anew.
         os._exit(1)
 
@@ -213,12 +221,18 @@ def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
+def words(error: Exception) -> str:
+    """All that Spark says of an error, with where in Java it came from."""
+    java = (getattr(one, "_stackTrace", None) for one in (error, getattr(error, "_cause", None)))
+    return "\n".join([str(error), *(part for part in java if part)])
+
+
 def cause(error: Exception) -> str:
     """Why a session or its query ended, in a line: what a worker says about the log, else what Spark does."""
     lines = str(error).splitlines()
     told = [line for line in lines if line.startswith(WORKERS_SAY)]
     if told:
-        return told[-1].removeprefix(WORKERS_SAY)
+        return told[-1].partition(": ")[2]
     return f"{type(error).__name__}: {lines[0][:200]}" if lines and lines[0] else type(error).__name__
 
 

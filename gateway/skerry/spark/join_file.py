@@ -12,16 +12,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from skerry.execution.join_sets import SINCE, Change, JoinSets
+from skerry.spark.unreadable import UnreadableError
 from skerry.storage.replacement import Replacement
+from skerry.storage.state import DataError
 
 DIRECTORY, NAME = "joins", "changes"
+#: What is too large for Spark's state, beside it: whoever takes one away takes both.
+_RUNS = "runs"
 #: Groups that have gone and are told of once more.
 _TOLD = 1000
 _CHUNK = 1 << 16
 
 
 class JoinFile:
-    """For the gateway. ``sets``: all joins that there are. Raises OSError."""
+    """For the gateway. ``sets``: all joins that there are. Raises OSError, DataError."""
 
     def __init__(self, data: Path) -> None:
         self.directory = data / DIRECTORY
@@ -29,12 +33,15 @@ class JoinFile:
         self.path = self.directory / NAME
         self.sets = JoinSets()
         of_group: dict[str, list[Change]] = {}
-        for change in read(self.path):
-            before = self.sets.group_of.get(change[2])
-            self.sets.apply(change)
-            group = before or self.sets.group_of.get(change[2])
-            if group is not None:
-                of_group.setdefault(group, []).append(change)
+        try:
+            for change in read(self.path):
+                before = self.sets.group_of.get(change[2])
+                self.sets.apply(change)
+                group = before or self.sets.group_of.get(change[2])
+                if group is not None:
+                    of_group.setdefault(group, []).append(change)
+        except (LookupError, TypeError, ValueError) as error:
+            raise damaged(self.path, error) from None
         kept = [one for group in self.sets.groups for one in of_group[group]]
         gone = [name for _, name in self.sets.gone][-_TOLD:]
         with Replacement(self.path) as file:
@@ -73,12 +80,28 @@ def _lines(changes: Sequence[Change]) -> bytes:
 
 
 def read(path: Path) -> list[Change]:
-    """All whole changes; a torn last one is nobody's, as nobody was told of it."""
+    """All whole changes; a torn last one is nobody's, as nobody was told of it. Raises DataError."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in lines]
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, why: Exception) -> DataError:
+    """What to do with a file that is not as it was written."""
+    return DataError(
+        f"{path} is not as the gateway wrote it ({type(why).__name__}: {why}): put it back from a copy, or take {path.parent} away: "
+        "the joins that run are then made again of the rows that the log has"
+    )
+
+
+def runs(checkpoint: Path) -> Path:
+    """Where files are that Spark's state names."""
+    return checkpoint / _RUNS
 
 
 def newest(path: Path) -> int:
@@ -104,25 +127,38 @@ class JoinSetsReader:
         self._path = path
         self._inode, self._read_to, self._version = -1, 0, 0
         self._sets = JoinSets()
+        #: The greatest version that the file has said.
+        self._seen = 0
 
     def at(self, version: int) -> JoinSets:
-        """As of a version. To be used before this is called again."""
+        """As of a version. To be used before this is called again. Raises UnreadableError: the file is an older one, as another machine may
+        see it."""
+        try:
+            self._read(version)
+        except FileNotFoundError:
+            self._seen = -1
+        if self._seen < version:
+            raise UnreadableError.of(f"change {version} of the joins is", self._path)
+        return self._sets
+
+    def _read(self, version: int) -> None:
         with self._path.open("rb") as file:
             inode = os.fstat(file.fileno()).st_ino
             if inode != self._inode or self._version > version:
                 self._inode, self._read_to, self._version, self._sets = inode, 0, 0, JoinSets()
+                self._seen = 0
             file.seek(self._read_to)
             for line in file:
                 if not line.endswith(b"\n"):
                     break
                 change = json.loads(line)
+                self._seen = max(self._seen, change[0])
                 if change[1] != SINCE:
                     if change[0] > version:
                         break
                     self._version = change[0]
                 self._sets.apply(change)
                 self._read_to += len(line)
-        return self._sets
 
 
 _readers: dict[Path, JoinSetsReader] = {}

@@ -1,4 +1,5 @@
-"""Window joins' view of the log: a Python Data Source that gives each group of joins its rows, dealt to buckets.
+"""Window joins' view of the log: a Python Data Source that gives each group of joins, and each query that mines, its rows, dealt to
+buckets.
 
 An offset is a row number of the log and a version of the set of joins, so that a batch is the same however often it is read; and the
 version up to which it has been heeded which joins are over, as that is so once all rows before are there. How far a group's time has come
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,16 +24,18 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from skerry.execution.join_buckets import GONE, INPUT, OUTPUT, GroupsJoin
+from skerry.execution.join_buckets import ENDED, GONE, INPUT, OUTPUT, GroupsJoin
 from skerry.execution.join_intake import greatest, rows_of, tables_of, whole_rows
-from skerry.execution.join_sets import BUCKETS, JoinGroup, JoinSets
-from skerry.joins.buckets import Buckets
+from skerry.execution.join_sets import JoinGroup, JoinSets
+from skerry.execution.mined_rows import MinedGroup, dealt, rows_of_group
+from skerry.execution.mining_buckets import packed
+from skerry.joins.buckets import BUCKET_BYTES, BUCKETS, Buckets
 from skerry.joins.executor import STATE, input_rows
 from skerry.joins.intake import Intake
 from skerry.joins.progress import NEVER, Progress
 from skerry.joins.row_windows import ENDED_US
 from skerry.spark import join_file
-from skerry.spark.log_source import UnreadableError
+from skerry.spark.unreadable import UnreadableError
 from skerry.storage.log import stream_log
 from skerry.storage.log.segments import Segments
 from skerry.storage.log.source_batches import SourceFiles
@@ -42,9 +45,9 @@ from skerry.storage.log.source_batches import rows_of as counts_of
 BATCH, _LOOK = 262_144, 65_536
 #: Where progress before a batch is noted, and for so many batches.
 PROGRESS, _KEPT = "progress", 24
-#: Of a bucket's state in memory.
-LIMIT_BYTES = 1 << 29
 _TYPES = {"STRING": pa.string(), "INT": pa.int32(), "BIGINT": pa.int64(), "BINARY": pa.binary()}
+#: By group and stream the greatest time of its rows, in µs.
+Greatest = dict[str, dict[str, int]]
 SCHEMA = pa.schema([(name, _TYPES[kind]) for name, kind in (part.split() for part in INPUT.split(", "))])
 
 
@@ -127,28 +130,39 @@ class JoinReader(DataSourceStreamReader):
         sets = self._sets(version)
         pieces = Segments(self._log).read(start, end) if end > start else []
         if sum(len(records) for _, records in pieces) < partition.records:
-            raise UnreadableError(
-                f"rows {start} to {end - 1} are not all in {self._log} on {socket.gethostname()}: every worker must see the gateway's "
-                "data directory at the same path"
-            )
+            raise UnreadableError.of(f"rows {start} to {end - 1} are", self._log)
         files, streams = SourceFiles(self._log), sets.streams()
-        parts = [rows_of(files, numbers, records, streams) for numbers, records in whole_rows(pieces)]
+        parts = [
+            (rows_of(files, numbers, records, streams), numbers, records)
+            for numbers, records in whole_rows(pieces)
+        ]
         before = self._progress(sets, start)
-        after = dict(before)
+        after = {name: dict(streams) for name, streams in before.items() if name in sets.groups}
         over = {name for one, name in sets.ended if partition.before < one <= partition.over}
-        said = json.dumps({"first": start, "end": end, "version": version, "over": partition.over}).encode()
-        yield _batch([("", version, 0, 0, -1, 0, 0, 0, said)])
         for group in sets.groups.values():
-            made = [tables for part in parts if (tables := tables_of(group, part))]
-            ended = group.counts_rows and group.name in over
+            motes = sets.mote_rows(group)
+            if isinstance(group, MinedGroup):
+                mined = [rows_of_group(group, part[0], motes, *part[1:]) for part in parts]
+                some = [table for table in mined if table is not None]
+                yield from self._mined(group, version, some, ended=group.name in over)
+                continue
+            made = [tables for part in parts if (tables := tables_of(group, part[0], motes, *part[1:]))]
+            ended = group.waits and group.name in over
             if made or ended:
-                progress = Progress(group.group.lateness_us, before.get(group.name, NEVER))
+                known = after.setdefault(group.name, {})
+                progress = Progress(
+                    group.group.lateness_us, max(known.values(), default=NEVER), streams=known
+                )
                 yield from self._rows(group, version, _together(made), progress, ended=ended)
-                after[group.name] = progress.greatest_us
+                if ended:
+                    # Of no stream, and later than all of them.
+                    known[""] = progress.greatest_us
         for one, name in sets.gone:
             if partition.before < one <= partition.over:
                 yield _batch([(name, version, bucket, 0, GONE, 0, 0, 0, b"") for bucket in range(BUCKETS)])
-        self._note(end, {name: us for name, us in after.items() if name in sets.groups})
+        self._note(end, after)
+        told = {"first": start, "end": end, "version": version, "over": partition.over, "greatest": after}
+        yield _batch([("", version, 0, 0, -1, 0, 0, 0, json.dumps(told).encode())])
 
     def _rows(
         self,
@@ -159,39 +173,58 @@ class JoinReader(DataSourceStreamReader):
         *,
         ended: bool,
     ) -> Iterator[pa.RecordBatch]:
-        rows = Intake(group.group, progress, count_unkeyed=group.counts_rows).take(tables)
+        rows = Intake(group.group, progress).take(tables)
         if ended:
             progress.greatest_us = ENDED_US + progress.lateness_us
         dealt = input_rows(group.group, Buckets(group.group, BUCKETS), 0, rows, progress)
         yield _batch([(group.name, version, *row) for row in dealt])
 
+    def _mined(
+        self, group: MinedGroup, version: int, tables: Sequence[pa.Table], *, ended: bool
+    ) -> Iterator[pa.RecordBatch]:
+        if not tables and not ended:
+            return
+        blocks = dict(dealt(group, pa.concat_tables(tables), BUCKETS)) if tables else {}
+        # All buckets say what they keep.
+        for bucket in range(BUCKETS if group.by_source else 1):
+            block = packed([blocks[bucket]]) if bucket in blocks else b""
+            yield _batch([(group.name, version, bucket, 0, ENDED if ended else 0, 0, 0, 0, block)])
+
     # ---- how far a group's time has come ----
 
-    def _progress(self, sets: JoinSets, row: int) -> dict[str, int]:
-        """By group the greatest time before a row."""
+    def _progress(self, sets: JoinSets, row: int) -> Greatest:
+        """Of each group before a row."""
         try:
-            found: dict[str, int] = json.loads((self._directory / PROGRESS / str(row)).read_text())
+            checksum, _, text = (self._directory / PROGRESS / str(row)).read_bytes().partition(b" ")
+            if int(checksum) == zlib.crc32(text):
+                found: Greatest = json.loads(text)
+                return found
         except (FileNotFoundError, ValueError):
-            return self._found_out(sets, row)
-        return found
+            pass
+        return self._found_out(sets, row)
 
-    def _found_out(self, sets: JoinSets, row: int) -> dict[str, int]:
-        found: dict[str, int] = {}
+    def _found_out(self, sets: JoinSets, row: int) -> Greatest:
+        found: Greatest = {}
         files, streams = SourceFiles(self._log), sets.streams()
         since = min((group.since for group in sets.groups.values()), default=row)
         for at in range(max(since, stream_log.first(self._log)), row, _LOOK):
             for numbers, records in whole_rows(Segments(self._log).read(at, min(at + _LOOK, row))):
                 rows = rows_of(files, numbers, records, streams)
                 for group in sets.groups.values():
-                    latest = greatest(tables_of(group, rows))
-                    found[group.name] = max(latest, found.get(group.name, NEVER))
-        return {name: us for name, us in found.items() if us != NEVER}
+                    if isinstance(group, MinedGroup):
+                        continue
+                    known = found.setdefault(group.name, {})
+                    tables = tables_of(group, rows, sets.mote_rows(group), numbers, records)
+                    for name, us in greatest(tables).items():
+                        known[name] = max(us, known.get(name, us))
+        return found
 
-    def _note(self, row: int, after: Mapping[str, int]) -> None:
+    def _note(self, row: int, after: Greatest) -> None:
         directory = self._directory / PROGRESS
         directory.mkdir(exist_ok=True)
         part = directory / f".{row}.{os.getpid()}"
-        part.write_text(json.dumps(after))
+        text = json.dumps(after).encode()
+        part.write_bytes(b"%d %b" % (zlib.crc32(text), text))
         part.replace(directory / str(row))
         kept = sorted((int(file.name) for file in directory.iterdir() if file.name.isdecimal()), reverse=True)
         for old in [one for one in kept if one < row][_KEPT:]:
@@ -231,11 +264,12 @@ class JoinSource(DataSource):
         return JoinReader(self.options["path"], self.options["joins"])
 
 
-def joined(spark: SparkSession, log: str, directory: str) -> DataFrame:
+def joined(spark: SparkSession, log: str, directory: str, checkpoint: str) -> DataFrame:
     """All groups' answers, as :data:`skerry.execution.join_buckets.OUTPUT`: one stateful operator over all streams."""
     spark.dataSource.register(JoinSource)
     path = Path(directory)
-    operator = GroupsJoin(partial(join_file.sets_at, path / join_file.NAME), path / "runs", LIMIT_BYTES)
+    runs = join_file.runs(Path(checkpoint))
+    operator = GroupsJoin(partial(join_file.sets_at, path / join_file.NAME), runs, BUCKET_BYTES)
     rows = spark.readStream.format(JoinSource.name()).option("path", log).option("joins", directory).load()
     return rows.groupBy("joined", "bucket").applyInPandasWithState(
         operator, OUTPUT, STATE, "append", GroupStateTimeout.NoTimeout

@@ -15,6 +15,7 @@ from skerry.execution.join_buckets import joined_of
 from skerry.spark import join_file
 from skerry.spark.join_source import joined
 from skerry.spark.messages import Job, JoinBatch
+from skerry.storage.log.source_batches import Through
 
 #: After a batch that the gateway could not take, so long until it comes again, in s.
 _AGAIN_S = 1.0
@@ -32,11 +33,11 @@ class JoinStream:
         self._sets = partial(join_file.sets_at, Path(job.joins) / join_file.NAME)
         self._begun, self._stopping, self._answered = threading.Event(), threading.Event(), threading.Event()
         self._done = self._refused = False
-        self._through: dict[int, int] = {}
+        self._through: dict[int, Through] = {}
         self._query: Any = None
 
-    def begin(self, through: dict[int, int]) -> None:
-        """There are joins. ``through``: up to which row the answers of each are known."""
+    def begin(self, through: dict[int, Through]) -> None:
+        """There are joins. ``through``: how far the answers of each are known."""
         if not self._begun.is_set():
             self._through = dict(through)
             self._begun.set()
@@ -71,7 +72,7 @@ class JoinStream:
         """Until a batch is refused: then the next query begins with that one."""
         self._refused = False
         self._query = (
-            joined(spark, self._job.log, self._job.joins)
+            joined(spark, self._job.log, self._job.joins, self._job.join_checkpoint)
             .writeStream.foreachBatch(self._batch)
             .option("checkpointLocation", self._job.join_checkpoint)
             .trigger(processingTime="0 seconds")

@@ -23,6 +23,7 @@ from skerry.execution.users_index import UsersIndex
 from skerry.spark import index_file
 from skerry.spark.index_file import IndexReader
 from skerry.spark.pacing import Pace
+from skerry.spark.unreadable import UnreadableError
 from skerry.storage.log import record, stream_log
 from skerry.storage.log.segments import Segments
 from skerry.storage.log.source_batches import SourceFiles, rows_of
@@ -42,10 +43,6 @@ _LOOK = 8192
 SCHEMA = StructType([StructField(name, _TYPES[kind]()) for name, kind in COLUMNS.items()])
 #: By directory: what this process has loaded of the users' index.
 _indexes: dict[Path, tuple[IndexReader, TableVersions]] = {}
-
-
-class UnreadableError(Exception):
-    """A worker does not see the rows that are there."""
 
 
 class LogPartition(InputPartition):

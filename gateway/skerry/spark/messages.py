@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from skerry.execution.join_buckets import Joined
 from skerry.storage.history.engine.messages import ClusterSelect
+from skerry.storage.log.source_batches import Through
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,9 @@ class Taken:
 
 @dataclass(frozen=True)
 class BeginJoins:
-    """There are window joins: their streaming query may begin. ``through``: by stream of answers, up to which row of the log they are known
-    already."""
+    """There are window joins: their streaming query may begin. ``through``: by stream of answers, how far they are known already."""
 
-    through: dict[int, int]
+    through: dict[int, Through]
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,10 @@ class JoinsTaken:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why the driver ends, in a line: its last word."""
+    """Why the driver ends, in a line: its last word. ``joins``: it cannot read what window joins have kept between batches."""
 
     reason: str
+    joins: bool = False
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ from skerry.spark.messages import (
 from skerry.storage.block_files import BlockFiles
 from skerry.storage.history.engine.messages import ClusterSelect
 from skerry.storage.history.engine.waiting import GivenUpError, Waiting
+from skerry.storage.log.source_batches import Through
 from skerry.tables.jdbc import DatabaseError
 
 log = logging.getLogger(__name__)
@@ -81,10 +82,12 @@ class SparkDriver:
         self._questions: dict[int, tuple[threading.Event, list[DatabaseAnswer | PastAnswer]]] = {}
         self._numbers = count(1)
         self._since, self._reason = time.monotonic(), ""
+        #: So many times one after the other what window joins have kept between batches could not be read.
+        self._lost = 0
         self.state = "starting"
         #: Makes answers of window joins durable, and says whether it could; what is known of them already, None: there are no joins.
         self.take_joined: Callable[[Joined], bool] = lambda _: False
-        self.joined_through: Callable[[], dict[int, int] | None] = lambda: None
+        self.joined_through: Callable[[], dict[int, Through] | None] = lambda: None
         self.batches = 0
         self.batch_seconds: deque[float] = deque(maxlen=100)
 
@@ -207,6 +210,11 @@ class SparkDriver:
         local = self._begin_local()
         progress = checkpoint.usable(self._directory, self._log_path)
         joins = self._directory / join_file.DIRECTORY
+        if self._lost > (0 if self._master.startswith("local") else 1):
+            # Their state is made again of the log's rows. A worker on another machine may have seen files as they were before.
+            wrong = f"{joins / checkpoint.DIRECTORY} cannot be read ({self._reason})"
+            checkpoint.take_away(joins, self._log_path, wrong)
+            self._lost = 0
         joins_progress = checkpoint.usable(joins, self._log_path)
         job = Job(
             self._master,
@@ -280,11 +288,12 @@ class SparkDriver:
                 case Batch() as batch:
                     self._say(Taken(self._take(batch)))
                 case JoinBatch(joined):
+                    self._lost = 0
                     self._say(JoinsTaken(self._take_joined(joined)))
                 case Started():
                     self.state, self._reason, ran = "running", "", True
-                case Failed(reason):
-                    failed = reason
+                case Failed(reason, joins):
+                    failed, self._lost = reason, self._lost + 1 if joins else 0
                 case DatabaseAnswer() | PastAnswer() as answer:
                     self._answer(answer)
 

@@ -278,14 +278,38 @@ class StopOn:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinWindow:
+    """``WINDOW [(one, other)] [=] size``. ``pair``: the aliases between which it is; None: between all. ``size``: its unit is one of
+    time, or ROWS."""
+
+    pair: tuple[Name, Name] | None
+    size: Number
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """``JOIN … ON condition [WINDOW …]`` around a table. ``kind``: INNER, LEFT, ASOF or ASOF LEFT. ``on``: None where nothing of it is
+    left to be asked of rows that meet."""
+
+    kind: str
+    on: Expression | None
+    windows: tuple[JoinWindow, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One of FROM: sensors, where FROM is left out, a storage point or a table. ``past``: so far back, and not the present; ``latest``:
-    where FROM LATEST stands."""
+    where FROM LATEST stands; ``function``: of a table function, its call, and ``name`` is the table that its arguments are of;
+    ``joined``: how it is joined with those before it, where a comma does not say so."""
 
     name: Name
     alias: str | None
     past: Duration | None = None
     latest: Span | None = None
+    function: Call | None = None
+    joined: Joined | None = None
 
     @property
     def called(self) -> str:
@@ -327,12 +351,10 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinWindow:
-    """``WINDOW [(one, other)] [=] size``. ``pair``: the aliases between which it is; None: between all. ``size``: its unit is one of
-    time, or ROWS."""
+class JoinStrategy:
+    """``JOIN AT ANCESTOR`` and its like: how motes' rows are to be joined with each other; ``words`` in upper case."""
 
-    pair: tuple[Name, Name] | None
-    size: Number
+    words: str
     span: Span
 
 
@@ -372,6 +394,10 @@ class Select:
     windows: tuple[JoinWindow, ...] = ()
     lateness: Duration | None = None
     using: Name | None = None
+    #: Of a table function: after so many rows, or so long, what is found comes.
+    every: Number | None = None
+    #: Where motes are to join their rows; None: they join none.
+    strategy: JoinStrategy | None = None
 
 
 @dataclass(frozen=True, slots=True)

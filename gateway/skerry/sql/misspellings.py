@@ -19,7 +19,7 @@ KEYWORDS = frozenset({
 #: Those that begin a clause.
 _CLAUSES = (
     "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OUTPUT", "INTO", "SAMPLE", "SAMPLE PERIOD", "LIFETIME", "ONCE",
-    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "WAIT", "HISTORY", "START NOW",
+    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "WAIT", "HISTORY", "START NOW", "WINDOW", "LATENESS", "USING", "JOIN",
 )  # fmt: skip
 #: They, and their first words.
 _BEGINNINGS = frozenset(part for clause in _CLAUSES for part in (clause, clause.split()[0]))
@@ -47,7 +47,7 @@ def guess_last(text: str, known: Collection[str] = _BEGINNINGS) -> str:
 
 
 def _meant(word: str, known: Collection[str]) -> str | None:
-    if len(word) < 3 or word.upper() in KEYWORDS or word.lower() in BY_NAME:
+    if len(word) < 3 or word.upper() in {*KEYWORDS, *known} or word.lower() in BY_NAME:
         return None
     # Two letters that have changed places are much of a short word.
     close = get_close_matches(word.upper(), sorted(known), n=1, cutoff=0.7 if len(word) > 3 else 0.6)

@@ -19,8 +19,12 @@ from skerry.sql.units import TIME_NAMES
 
 #: Words of SQL for what is said otherwise here → how.
 _OTHERWISE = {
-    "JOIN": "write FROM sensors AS s, places AS p WHERE p.node = s.nodeid",
     "DISTINCT": "GROUP BY gives a row for each value, and COUNT(DISTINCT a) their number",
+}
+#: Words of joins that a length stands behind, which makes them such.
+_LENGTHS = {
+    "WINDOW": "a window has a length, as in WINDOW 10 min, or WINDOW 5 ROWS",
+    "LATENESS": "it is a length of time, as in LATENESS 30 s",
 }
 #: How names that are no plain words are written.
 _MARKS = 'names stand without marks, or in straight ones, as in p."room name"'
@@ -47,13 +51,13 @@ _CALLED: dict[str, str] = {
     "NUMBER": "a number", "NAME": "a name", "TEXT": "a text", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
     "SLASH": "/", "SHIFT": ">>", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
     "$END": "the end", "HUMIDITY_UNIT": "a unit", "STORAGE_POINT": "STORAGE POINT",
-    "START_NOW": "START NOW", "FROM_LATEST": "FROM LATEST",
+    "START_NOW": "START NOW", "FROM_LATEST": "FROM LATEST", "LEFT_JOIN": "LEFT JOIN", "ASOF_JOIN": "ASOF JOIN",
 }  # fmt: skip
 
 #: What may go on an expression is left out of "expected …": it says little and hides the rest.
 _CONTINUATIONS = frozenset({
     "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "SHIFT", "PERCENT", "AND", "OR", "IS", "IN", "LIKE", "BETWEEN", "NOT",
-    "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "DOT", "AS",
+    "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "DOT", "AS", "JOIN", "LEFT_JOIN", "ASOF_JOIN", "OTHER_JOIN",
 })  # fmt: skip
 
 
@@ -139,7 +143,7 @@ def _otherwise(token: Token, before: str, behind: str) -> str | None:
         return "% is for remainders: a relative humidity is written 50 %RH, or 50"
     if token.type == "COMMA" and before[-1:].isdigit() and behind[:1].isdigit():
         return "decimal places stand behind a point, as in 25.5"
-    return _OTHERWISE.get(token.upper())
+    return _OTHERWISE.get(token.upper()) or (_LENGTHS.get(token.upper()) if token.type == "NAME" else None)
 
 
 def _is_within_bounds(error: UnexpectedToken) -> bool:

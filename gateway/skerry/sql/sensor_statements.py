@@ -17,9 +17,9 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
+from skerry.sql.expression_builder import expression_of, value_of
 from skerry.sql.parser import grammar_of
 from skerry.sql.quoting import unquoted
-from skerry.sql.tree_builder import expression_of, value_of
 
 #: Words that are no names, but in ".
 KEYWORDS = frozenset({
@@ -28,7 +28,7 @@ KEYWORDS = frozenset({
 })  # fmt: skip
 #: How a text of these begins, behind comments.
 _BEGINS = re.compile(
-    r"(?:\s|--[^\n]*(?:\n|$))*(?:(?:create|alter|drop)\s+sensors|insert|update|delete|copy|show|describe)\b",
+    r"(?:\s|--[^\n]*(?:\n|$))*(?:(?:create|alter|drop)\s+sensors|insert|update|delete|copy|show(?!\s+streams\b)|describe)\b",
     re.IGNORECASE,
 )
 #: First word → a whole statement, for what is said where one goes wrong.
@@ -328,7 +328,7 @@ def _add(tree: Tree[Token]) -> AddColumn:
 def _show(tree: Tree[Token]) -> ShowSensors:
     what = tree.children[-1]
     if str(what).lower() != "sensors":
-        raise QueryError(f"'{what}' is not shown", "write SHOW SENSORS", _span(what))
+        raise QueryError(f"'{what}' is not shown", "write SHOW SENSORS or SHOW STREAMS", _span(what))
     return ShowSensors()
 
 

@@ -17,7 +17,7 @@ from skerry.storage.replacement import UNFINISHED, Replacement
 DIRECTORY = "windows"
 SUFFIX = ".windows"
 #: So many are there at most: who is some seconds behind when a gateway starts finds his rows by an older one.
-KEPT = 3
+KEPT = 5
 #: Bytes of the disk that they leave free: rows, which are stored but once, go before.
 SPARE_BYTES = 64 << 20
 _DIGEST_BYTES = 16

@@ -159,7 +159,7 @@ class OwnWindows:
 
 
 @dataclass
-class _Session:
+class OwnSession:
     """The windows of one session of the network, or of all."""
 
     panes: Panes
@@ -174,14 +174,19 @@ class Run:
     """One way through the log."""
 
     def __init__(self, own: OwnWindows) -> None:
-        self._own = own
+        self.own = own
+        #: The row of the log that comes next.
         self.at = own.first()
-        self._sessions: dict[int, _Session] = {}
-        self._texts: Texts = {}
+        self.sessions: dict[int, OwnSession] = {}
+        self.texts: Texts = {}
         self._kept: deque[Delivery] = deque()
         self._rows = 0
         #: Rows of windows up to this row of the log are no longer kept.
         self.floor = -2
+
+    def go_on(self, at: int) -> None:
+        """From this row on; what those before it brought is not kept."""
+        self.at, self.floor = at, at - 1
 
     def behind(self, position: int) -> list[Delivery]:
         """What is kept of the windows that rows behind a position brought."""
@@ -190,52 +195,52 @@ class Run:
 
     def step(self, end: int) -> None:
         """The next rows of the log, before ``end``. Raises TableError; then it is tried again with the same rows."""
-        upto = self._own.until(self.at, end)
+        upto = self.own.until(self.at, end)
         pieces: dict[int, list[Piece]] = {}
         firsts: dict[int, Chosen] = {}
-        for chosen in self._own.read(self.at, upto):
+        for chosen in self.own.read(self.at, upto):
             if len(chosen.numbers):
                 firsts.setdefault(chosen.session, chosen)
                 pieces.setdefault(chosen.session, []).append(self._piece(chosen))
         for number, chosen in firsts.items():
-            if number not in self._sessions:
-                self._sessions[number] = self._begun(number, chosen)
-        inputs: list[tuple[_Session, int, Input]] = []
+            if number not in self.sessions:
+                self.sessions[number] = self._begun(number, chosen)
+        inputs: list[tuple[OwnSession, int, Input]] = []
         for number, mine in pieces.items():
-            session = self._sessions[number]
-            rows = as_input(mine, session.groups.known, len(self._own.plan.groups), self._own.arguments)
-            inputs.append((session, self._own.last_end(number), rows))
+            session = self.sessions[number]
+            rows = as_input(mine, session.groups.known, len(self.own.plan.groups), self.own.arguments)
+            inputs.append((session, self.own.last_end(number), rows))
         for session, _, _ in inputs:
-            session.panes.grace_ms = self._own.grace_ms(self.at)
+            session.panes.grace_ms = self.own.grace_ms(self.at)
         found = [d for one in inputs if (d := self._given(*one)) is not None]
-        if self.at < upto == self._own.begin:
+        if self.at < upto == self.own.begin:
             # Of the past all is there now: who waits for rows to come need not wait for what they would bring.
-            found += self._over(upto, self._own.grace_ms(upto), self._own.last_end)
+            found += self._over(upto, self.own.grace_ms(upto), self.own.last_end)
         self._keep(in_order(found))
         self.at = upto
 
     def finish(self) -> None:
         """No more rows come: windows are over that end a period before the last one."""
         self._keep(
-            in_order(self._over(self.at, self._own.plan.period_ms, lambda _: int(np.iinfo(np.int64).max)))
+            in_order(self._over(self.at, self.own.plan.period_ms, lambda _: int(np.iinfo(np.int64).max)))
         )
 
     def _over(self, end: int, grace_ms: int, until: Callable[[int], int]) -> list[Delivery]:
         """What the windows give that end so long before the last sample of those before row ``end``."""
         found = []
         nothing = np.empty(0, np.int64)
-        for number, session in self._sessions.items():
+        for number, session in self.sessions.items():
             if session.panes.now_ms is None:
                 continue
             session.panes.grace_ms = grace_ms
             time, utc_ms = np.array([session.panes.now_ms], np.int64), np.array([session.utc_ms], np.int64)
-            arguments = {argument: (nothing, nothing.astype(np.bool_)) for argument in self._own.arguments}
+            arguments = {argument: (nothing, nothing.astype(np.bool_)) for argument in self.own.arguments}
             rows = Input(np.array([end - 1], np.int64), time, utc_ms, nothing, nothing, arguments, nothing)
             delivery = self._given(session, until(number), rows)
             found += [delivery] if delivery is not None else []
         return found
 
-    def _given(self, session: _Session, until: int, rows: Input) -> Delivery | None:
+    def _given(self, session: OwnSession, until: int, rows: Input) -> Delivery | None:
         """What a session's windows give that end before ``until``."""
         given = session.groups.process(session.panes, rows)
         if not session.panes.courses:
@@ -244,17 +249,17 @@ class Run:
         session.utc_ms = int(rows.utc_ms[np.argmax(rows.sample_ms)])
         if not len(result):
             return None
-        utc_ms, plan = result.ends_utc_ms(self._own.speed), self._own.plan
+        utc_ms, plan = result.ends_utc_ms(self.own.speed), self.own.plan
         course = Course(*session.key)
-        part = part_of(result, course, plan.groups, groups, utc_ms, plan.period_ms, self._texts)
+        part = part_of(result, course, plan.groups, groups, utc_ms, plan.period_ms, self.texts)
         return part.delivery(replace(session.view, until_ms=until))
 
     def _piece(self, chosen: Chosen) -> Piece:
-        places, columns = self._own.values(chosen)
+        places, columns = self.own.values(chosen)
         vectors = [self._coded(column) if isinstance(column, list) else column for column in columns]
         # Where the places stand among this session's rows.
         among = np.searchsorted(chosen.all, places)
-        utc_ms, times, plan = chosen.rows.utc_ms[chosen.all], self._own.times(chosen), self._own.plan
+        utc_ms, times, plan = chosen.rows.utc_ms[chosen.all], self.own.times(chosen), self.own.plan
         if EPOCH in plan.groups and plan.window is not None:
             left = times[among] // plan.period_ms % plan.window.epochs(plan.period_ms)
             vectors = with_epochs(vectors, plan.groups, left)
@@ -262,18 +267,18 @@ class Run:
         return Piece(chosen.numbers, times, utc_ms, among, vectors, motes[places])
 
     def _coded(self, texts: list[str | None]) -> Vector:
-        codes = [0 if text is None else self._texts.setdefault(text, len(self._texts)) for text in texts]
+        codes = [0 if text is None else self.texts.setdefault(text, len(self.texts)) for text in texts]
         return np.array(codes, np.int64), np.array([text is not None for text in texts], np.bool_)
 
-    def _begun(self, number: int, chosen: Chosen) -> _Session:
-        plan, frame = self._own.plan, self._own.plan.window
+    def _begun(self, number: int, chosen: Chosen) -> OwnSession:
+        plan, frame = self.own.plan, self.own.plan.window
         assert frame is not None
-        since = self._own.since(number, chosen)
+        since = self.own.since(number, chosen)
         first = 0 if frame.is_bounded else -(-since // frame.slide_ms) * frame.slide_ms
-        panes = Panes(frame.width_ms, self._own.grace_ms(self.at))
-        panes.want(self._own.arguments, frame, first)
-        view = WindowView(self._own.residual, since, -1, int(np.iinfo(np.int64).max))
-        return _Session(panes, (frame, first), view, GroupNumbers({} if plan.groups else {(): 0}))
+        panes = Panes(frame.width_ms, self.own.grace_ms(self.at))
+        panes.want(self.own.arguments, frame, first)
+        view = WindowView(self.own.residual, since, -1, int(np.iinfo(np.int64).max))
+        return OwnSession(panes, (frame, first), view, GroupNumbers({} if plan.groups else {(): 0}))
 
     def _keep(self, found: list[Delivery]) -> None:
         for delivery in found:

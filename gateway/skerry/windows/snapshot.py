@@ -11,63 +11,46 @@ here, and has his made of rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
-from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from skerry.execution.filters import Filter
 from skerry.execution.matching import View
-from skerry.execution.partial_panes import groups_of_array, groups_to_array
-from skerry.expressions.expression import Expr, from_list
-from skerry.planner.model.frames import EPOCH, Frame, Window, is_windowed
+from skerry.planner.model.frames import EPOCH, is_windowed
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.waits import grace_ms
 from skerry.windows.courses import Course
-from skerry.windows.group_bounds import GroupNumbers, too_many_groups
+from skerry.windows.group_bounds import too_many_groups
+from skerry.windows.kept_panes import (
+    KeptCourse,
+    KeptGroups,
+    KeptPanes,
+    course_again,
+    groups_again,
+    kept_course,
+    kept_groups,
+    kept_panes,
+    panes_state,
+)
+from skerry.windows.kept_runs import KeptRun, run_again
+from skerry.windows.kept_sources import KeptShared, SharedCapture
+from skerry.windows.own_windows import OwnWindows, Run
 from skerry.windows.panes import Panes
-from skerry.windows.panes_state import PanesState
 from skerry.windows.shared_windows import Selection, Shared, Windows
 
 #: Changes with what :class:`Snapshot` has, and with what panes and courses mean by it.
-VERSION = 1
+VERSION = 3
 _CODEC = pa.Codec("zstd", 1)
 _Kind = TypeVar("_Kind")
 
 
-class _Course(msgspec.Struct, array_like=True):
-    """See :class:`skerry.windows.courses.Course`. ``before``: by expression, as in :class:`skerry.windows.panes.PanesState`."""
-
-    windows: list[tuple[int, int]]
-    whole: bool
-    first_ms: int
-    closed_ms: int | None
-    before: list[tuple[str | None, list[bytes]]] | None
-    motes_before: bytes
-    revised: list[tuple[int, int]]
-
-
-class _Panes(msgspec.Struct, array_like=True):
-    """See :class:`skerry.windows.panes.PanesState`."""
-
-    now_ms: int | None
-    first: int
-    room: tuple[int, int]
-    groups: int
-    cells: bytes
-    states: list[tuple[str | None, list[bytes]]]
-    motes: bytes
-    motes_room: tuple[int, int]
-    columns: list[int]
-
-
 class _Shared(msgspec.Struct, array_like=True):
     """See :class:`skerry.windows.shared_windows.Shared`. ``choice``: what rows are selected and grouped by; ``feeds``, ``views``: by
-    stream; ``groups``: so many, each of ``width`` values; ``users``: with the place of their course."""
+    stream; ``users``: with the place of their course."""
 
     number: int
     choice: str
@@ -75,11 +58,10 @@ class _Shared(msgspec.Struct, array_like=True):
     feeds: list[tuple[int, list[str | int | None]]]
     off: list[int]
     views: list[tuple[int, list[str | int | None]]]
-    groups: tuple[int, int, bytes]
-    due: int
+    groups: KeptGroups
     users: list[tuple[str, int]]
-    courses: list[_Course]
-    panes: _Panes
+    courses: list[KeptCourse]
+    panes: KeptPanes
 
 
 class _User(msgspec.Struct, array_like=True):
@@ -90,14 +72,27 @@ class _User(msgspec.Struct, array_like=True):
     exceeded: bool
 
 
+class KeptOwn(msgspec.Struct, array_like=True):
+    """Windows that a query has for itself. ``text``: of the query; ``at``: the row that comes next; then
+    :class:`skerry.windows.kept_runs.KeptRun`, packed, with its bytes when it is unpacked."""
+
+    text: str
+    at: int
+    size: int
+    packed: bytes
+
+
 class Snapshot(msgspec.Struct, array_like=True):
     """``row``: of those before it all is in it; ``last``: the number given last to panes; ``shared``: :class:`_Shared`, each packed, with
-    its bytes when it is unpacked."""
+    its bytes when it is unpacked; ``own``: of windows that queries have for themselves, each as far as its reader had come;
+    ``sources``: what users of sources that are no motes share."""
 
     row: int
     last: int
     users: dict[str, _User]
     shared: list[tuple[int, bytes]]
+    own: dict[str, KeptOwn]
+    sources: list[KeptShared]
 
     def to_bytes(self) -> bytes:
         """For :meth:`from_bytes`."""
@@ -112,9 +107,18 @@ class Snapshot(msgspec.Struct, array_like=True):
 class Capture:
     """Windows as they are, while none of their rows come: afterwards it is no longer theirs."""
 
-    def __init__(self, row: int, windows: Windows, plans: Mapping[str, QueryPlan]) -> None:
-        """``plans``: of all users with windows."""
-        self.row, self._last = row, windows.last
+    def __init__(
+        self,
+        row: int,
+        windows: Windows,
+        plans: Mapping[str, QueryPlan],
+        own: Mapping[str, KeptOwn | tuple[str, KeptRun]],
+        sources: Sequence[SharedCapture] = (),
+    ) -> None:
+        """``plans``: of all users who share windows; ``own``: of those who have some for themselves, the text of the query with these, or
+        what is packed of them already; ``sources``: what users of sources that are no motes share."""
+        self._sources = sources
+        self.row, self._last, self._own = row, windows.last, own
         shared = windows.shared()
         places = {id(one): place for place, one in enumerate(shared)}
         self._shared = [_captured(one, plans) for one in shared]
@@ -132,11 +136,13 @@ class Capture:
 
     def snapshot(self) -> Snapshot:
         """Packed; in any thread."""
-        packed = []
-        for one in self._shared:
-            data = msgspec.msgpack.encode(one)
-            packed.append((len(data), _CODEC.compress(data, asbytes=True)))
-        return Snapshot(self.row, self._last, self._users, packed)
+        shared = [_packed(one) for one in self._shared]
+        own = {
+            user: one if isinstance(one, KeptOwn) else KeptOwn(one[0], one[1].at, *_packed(one[1]))
+            for user, one in self._own.items()
+        }
+        sources = [one.kept() for one in self._sources]
+        return Snapshot(self.row, self._last, self._users, shared, own, sources)
 
 
 def resume(windows: Windows, kept: Snapshot, plans: Mapping[str, QueryPlan]) -> set[str]:
@@ -148,10 +154,7 @@ def resume(windows: Windows, kept: Snapshot, plans: Mapping[str, QueryPlan]) -> 
         if user in known:
             for _, place in kept.users[user].places:
                 if place not in made:
-                    size, packed = kept.shared[place]
-                    unpacked = _decoded(
-                        _CODEC.decompress(packed, decompressed_size=size, asbytes=True), _Shared
-                    )
+                    unpacked = _unpacked(*kept.shared[place], _Shared)
                     made[place] = _made(
                         unpacked, kept.row, {name: plans[name] for name, _ in unpacked.users if name in known}
                     )
@@ -180,6 +183,20 @@ def resume(windows: Windows, kept: Snapshot, plans: Mapping[str, QueryPlan]) -> 
     return known - lacking
 
 
+def run_of(kept: KeptOwn, own: OwnWindows) -> Run | None:
+    """The windows that a query has for itself, on their way; None: it asks otherwise. Raises ValueError."""
+    return run_again(_unpacked(kept.size, kept.packed, KeptRun), own) if kept.text == own.plan.text else None
+
+
+def _packed(one: msgspec.Struct) -> tuple[int, bytes]:
+    data = msgspec.msgpack.encode(one)
+    return len(data), _CODEC.compress(data, asbytes=True)
+
+
+def _unpacked(size: int, packed: bytes, kind: type[_Kind]) -> _Kind:
+    return _decoded(_CODEC.decompress(packed, decompressed_size=size, asbytes=True), kind)
+
+
 def _decoded(data: bytes, kind: type[_Kind]) -> _Kind:
     try:
         return msgspec.msgpack.decode(data, type=kind)
@@ -190,8 +207,6 @@ def _decoded(data: bytes, kind: type[_Kind]) -> _Kind:
 def _captured(shared: Shared, plans: Mapping[str, QueryPlan]) -> _Shared:
     selection, panes = shared.selection, shared.panes
     courses = list(panes.courses)
-    groups = list(shared.groups.known)
-    width = len(groups[0]) if groups else len(selection.groups)
     return _Shared(
         shared.number,
         _choice(plans[next(iter(shared.users))]),
@@ -199,11 +214,10 @@ def _captured(shared: Shared, plans: Mapping[str, QueryPlan]) -> _Shared:
         [(number, list(astuple(feed))) for number, feed in selection.feeds],
         list(selection.off),
         [(number, list(astuple(view.feed))) for number, view in shared.views.items()],
-        (len(groups), width, groups_to_array(groups).tobytes()),
-        shared.groups.due,
+        kept_groups(shared.groups, len(selection.groups)),
         [(user, courses.index(key)) for user, key in shared.users.items()],
-        [_course(panes.courses[key]) for key in courses],
-        _panes(panes.state()),
+        [kept_course(panes.courses[key]) for key in courses],
+        kept_panes(panes.state()),
     )
 
 
@@ -212,51 +226,10 @@ def _choice(plan: QueryPlan) -> str:
     return json.dumps([where, [expr.to_list() for expr in plan.groups], plan.period_ms, plan.wait_ms])
 
 
-def _course(course: Course) -> _Course:
-    frame = course.frame
-    before = course.before
-    return _Course(
-        [(window.length_ms, window.slide_ms) for window in frame.windows],
-        frame.whole,
-        course.first_ms,
-        course.closed_ms,
-        None
-        if before is None
-        else [(_text(a), [part.tobytes() for part in parts]) for a, parts in before.items()],
-        course.motes_before.tobytes(),
-        list(course.revised.items()),
-    )
-
-
-def _panes(state: PanesState) -> _Panes:
-    room = state.motes.shape
-    return _Panes(
-        state.now_ms,
-        state.first,
-        state.room,
-        state.groups,
-        state.cells.tobytes(),
-        [(_text(argument), [part.tobytes() for part in parts]) for argument, parts in state.states.items()],
-        np.packbits(state.motes).tobytes(),
-        (room[0], room[1]),
-        list(state.columns),
-    )
-
-
-@lru_cache(maxsize=4096)
-def _text(expr: Expr | None) -> str | None:
-    return None if expr is None else json.dumps(expr.to_list())
-
-
-@lru_cache(maxsize=4096)
-def _expr(text: str | None) -> Expr | None:
-    return None if text is None else from_list(json.loads(text))
-
-
 def _made(kept: _Shared, row: int, plans: Mapping[str, QueryPlan]) -> Shared | None:
     """Again, with those of its users whose plans are still what it was made for; None: there are none."""
-    courses = [_course_of(one) for one in kept.courses]
-    panes = Panes.of_state(_state(kept.panes), *_widths(kept, plans))
+    courses = [course_again(one) for one in kept.courses]
+    panes = Panes.of_state(panes_state(kept.panes), *_widths(kept, plans))
     users = {}
     for user, place in kept.users:
         plan = plans.get(user)
@@ -280,11 +253,8 @@ def _made(kept: _Shared, row: int, plans: Mapping[str, QueryPlan]) -> Shared | N
         panes.grace_ms,
     )
     panes.courses = {(course.frame, course.first_ms): course for course in courses}
-    count, width, values = kept.groups
-    groups = groups_of_array(np.frombuffer(values, np.int64).reshape(count, width), count)
-    numbers = GroupNumbers({group: number for number, group in enumerate(groups)}, kept.due)
     views = {number: View.of(base, _feed(feed)) for number, feed in kept.views}
-    return Shared(kept.number, selection, panes, views, numbers, users, begin=row)
+    return Shared(kept.number, selection, panes, views, groups_again(kept.groups), users, begin=row)
 
 
 def _widths(kept: _Shared, plans: Mapping[str, QueryPlan]) -> tuple[int, int]:
@@ -303,36 +273,6 @@ def _fits(plan: QueryPlan, kept: _Shared, course: Course, panes: Panes) -> bool:
         and _choice(plan) == kept.choice
         and arguments <= set(panes.arguments())
     )
-
-
-def _course_of(kept: _Course) -> Course:
-    frame = Frame(tuple(Window(*window) for window in kept.windows), kept.whole)
-    before = (
-        None
-        if kept.before is None
-        else {_expr(text): [_integers(part) for part in parts] for text, parts in kept.before}
-    )
-    motes = np.frombuffer(kept.motes_before, np.bool_).copy()
-    return Course(frame, kept.first_ms, kept.closed_ms, before, motes, dict(kept.revised))
-
-
-def _state(kept: _Panes) -> PanesState:
-    rows, columns = kept.motes_room
-    bits = np.unpackbits(np.frombuffer(kept.motes, np.uint8), count=rows * columns)
-    return PanesState(
-        kept.now_ms,
-        kept.first,
-        kept.room,
-        kept.groups,
-        _integers(kept.cells),
-        {_expr(text): [_integers(part) for part in parts] for text, parts in kept.states},
-        bits.astype(np.bool_).reshape(rows, columns),
-        kept.columns,
-    )
-
-
-def _integers(data: bytes) -> np.ndarray:
-    return np.frombuffer(data, np.int64).copy()
 
 
 def _feed(values: list[str | int | None]) -> Feed:

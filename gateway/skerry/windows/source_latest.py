@@ -6,8 +6,10 @@ again, and comes where it has changed; a user's first one comes with the first r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import logging
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -18,6 +20,16 @@ from skerry.execution.source_newest import CHOSEN, NUMBER, OWN, SOURCE, TIME, ne
 from skerry.execution.source_rows import SourceRows
 from skerry.planner.model.source_plans import SourceNewest, SourcePlan
 from skerry.sensors.answers import answer
+from skerry.windows.kept_sources import (
+    NOT_UNDERSTOOD,
+    KeptLatest,
+    KeptOfSources,
+    SharedCapture,
+    kept_latest,
+    latest_again,
+)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,12 +147,55 @@ class SourceLatest:
                 found[shared.plan.stream] = min(found.get(shared.plan.stream, shared.at), shared.at)
         return found
 
+    # ---- what is kept over a restart: see skerry.windows.snapshot ----
+
+    def __len__(self) -> int:
+        """How many answers there are."""
+        return len(self._shared)
+
+    def capture(self, texts: Mapping[str, str]) -> list[SharedCapture]:
+        """As they are. ``texts``: of users' queries."""
+        return [
+            SharedCapture(
+                {user: texts[user] for user in shared.users},
+                partial(kept_latest, dict(shared.rows), shared.last, dict(shared.waiting)),
+            )
+            for shared in self._shared.values()
+        ]
+
+    def go_on(self, kept: KeptOfSources) -> set[str]:
+        """As others were that are kept, before the first rows come: returns whose answers do so."""
+        went_on: set[str] = set()
+        for shared in self._shared.values():
+            before = kept.before(shared.users)
+            found = kept.of(before)
+            if found is None:
+                continue
+            try:
+                unpacked = found.unpacked(KeptLatest)
+                shared.rows, shared.last = latest_again(unpacked)
+            except ValueError as error:
+                log.warning(NOT_UNDERSTOOD, error)
+                continue
+            waiting = dict(unpacked.waiting)
+            for user in before:
+                shared.waiting.pop(user, None)
+                if user in waiting:
+                    shared.waiting[user] = waiting[user]
+                if self._ends.get(user, kept.row) < kept.row:
+                    # What there was then was the last one.
+                    del self._ends[user]
+            shared.at = kept.row
+            went_on |= shared.users
+        return went_on
+
     def process(self, stream: int, rows: SourceRows, end: int) -> tuple[dict[Hashable, LatestPart], set[str]]:
         """The next rows of a stream: all of the records before ``end``."""
         return self._merge(
             end,
             [shared for shared in self._shared.values() if shared.plan.stream == stream],
-            lambda shared: [newest_rows(shared.newest, rows)],
+            # A record that says that all sources of a query have ended has no rows.
+            lambda shared: [newest_rows(shared.newest, rows)] if len(rows.numbers) else [],
         )
 
     def merge(

@@ -8,8 +8,8 @@ an hour of that time after they have come: then they are settled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -64,7 +64,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class _Course:
+class SourceCourse:
     """Windows on their way. ``closed_ms``: the end of the last that has come. ``before``: of landmarks what is no longer in panes."""
 
     frame: Frame
@@ -96,6 +96,16 @@ class _Course:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class SourcePanesState:
+    """All that the next rows' answers rest on. ``gone``: panes before this one are no longer held."""
+
+    now_ms: int | None
+    gone: int | None
+    panes: Mapping[int, Mapping[Group, States]]
+    courses: Sequence[SourceCourse]
+
+
 def records_of(fold: SourceFold, table: pa.Table | pa.RecordBatch) -> list[Record]:
     """What :func:`skerry.execution.source_folding.folded_rows` made."""
     whole = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
@@ -116,7 +126,7 @@ class SourcePanes:
 
     def __init__(self, fold: SourceFold, wait_ms: int, now_ms: int | None) -> None:
         self.fold, self._wait_ms, self.now_ms = fold, wait_ms, now_ms
-        self.courses: dict[Key, _Course] = {}
+        self.courses: dict[Key, SourceCourse] = {}
         #: Windows of which somebody wants to know what changes them.
         self.revising: set[Key] = set()
         self._panes: dict[int, dict[Group, States]] = {}
@@ -128,10 +138,31 @@ class SourcePanes:
         """Windows, from now on."""
         key = frame, first_ms
         if key not in self.courses:
-            self.courses[key] = _Course(frame, first_ms)
+            self.courses[key] = SourceCourse(frame, first_ms)
             if self.now_ms is not None:
                 self.courses[key].closed_ms = self._due(frame, self.now_ms)
         return key
+
+    def state(self) -> SourcePanesState:
+        """As they are; it stays so while rows come."""
+        panes = {pane: dict(groups) for pane, groups in self._panes.items()}
+        courses = [
+            replace(course, before=dict(course.before), revised=dict(course.revised))
+            for course in self.courses.values()
+        ]
+        return SourcePanesState(self.now_ms, self._gone, panes, courses)
+
+    def go_on(self, state: SourcePanesState) -> None:
+        """As others were, with those of their windows that are wanted here."""
+        wanted = list(self.courses)
+        self.now_ms, self._gone = state.now_ms, state.gone
+        self._panes = {pane: dict(groups) for pane, groups in state.panes.items()}
+        known = {(course.frame, course.first_ms): course for course in state.courses}
+        self.courses = {key: known[key] for key in wanted if key in known}
+        for frame, first_ms in wanted:
+            self.want(frame, first_ms)
+        held = [*self._panes.values(), *(course.before for course in self.courses.values())]
+        self._kept = sum(_size(states) for groups in held for states in groups.values())
 
     def _due(self, frame: Frame, time_ms: int) -> int:
         return (time_ms - self._wait_ms) // frame.slide_ms * frame.slide_ms
@@ -205,7 +236,7 @@ class SourcePanes:
 
     # ---- what windows give ----
 
-    def _closed(self, course: _Course, number: int, until_ms: int) -> list[Line]:
+    def _closed(self, course: SourceCourse, number: int, until_ms: int) -> list[Line]:
         """The windows that end up to then, and have not come."""
         after, slide = course.closed_ms, course.frame.slide_ms
         assert after is not None
@@ -223,7 +254,7 @@ class SourcePanes:
             )
         return [line for end_ms in ends for line in self._lines(course, number, end_ms, 0, None)]
 
-    def _revised(self, key: Key, course: _Course, record: Record, before_ms: int) -> list[Line]:
+    def _revised(self, key: Key, course: SourceCourse, record: Record, before_ms: int) -> list[Line]:
         """The windows that have come and that a record's rows change."""
         if key not in self.revising:
             return []
@@ -242,7 +273,7 @@ class SourcePanes:
         return found
 
     def _lines(
-        self, course: _Course, number: int, end_ms: int, revision: int, only: set[Group] | None
+        self, course: SourceCourse, number: int, end_ms: int, revision: int, only: set[Group] | None
     ) -> Iterator[Line]:
         width, states = self.fold.width_ms, self.fold.states
         of_windows: dict[Window, dict[Group, States]] = {}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import json
+import logging
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -20,7 +23,17 @@ from skerry.planner.model.source_windows import SourceFold, SourceGrouping
 from skerry.sensors.aggregate_states import columns as arrays
 from skerry.sensors.aggregate_states import in_order, value
 from skerry.sensors.evaluate import MOMENT, evaluate, passes, schema_of, shown
+from skerry.windows.kept_sources import (
+    NOT_UNDERSTOOD,
+    KeptOfSources,
+    KeptWindows,
+    SharedCapture,
+    kept_windows,
+    windows_again,
+)
 from skerry.windows.source_panes import KEPT_MAXIMUM, Key, Line, SourcePanes, TooManyError, records_of
+
+log = logging.getLogger(__name__)
 
 #: Of which rows what is shared is made: of a stream, of what the fold says, and how long windows wait.
 Selection = tuple[int, SourceFold, int]
@@ -130,6 +143,12 @@ class Shared:
     users: dict[str, tuple[Key, SourcePlan]] = field(default_factory=dict)
     alike: dict[tuple[Key, SourceGrouping], tuple[str, int, int, set[str]]] = field(default_factory=dict)
     places: int = 0
+
+    @property
+    def choice(self) -> str:
+        """The selection as text."""
+        stream, fold, wait_ms = self.selection
+        return json.dumps([stream, fold.to_text(), wait_ms])
 
     def join(self, user: str, key: Key, plan: SourcePlan) -> Hashable:
         """A user more; returns where parts of his are."""
@@ -243,6 +262,49 @@ class SourceWindows:
             found[stream] = min(found.get(stream, shared.at), shared.at)
         return found
 
+    # ---- what is kept over a restart: see skerry.windows.snapshot ----
+
+    def __len__(self) -> int:
+        """How many selections of rows there are."""
+        return len(self._all)
+
+    def capture(self, texts: Mapping[str, str]) -> list[SharedCapture]:
+        """As they are. ``texts``: of users' queries."""
+        found = []
+        for shared in self._all.values():
+            users = {user: key for user, (key, _) in shared.users.items()}
+            made = partial(kept_windows, shared.choice, users, shared.panes.state())
+            found.append(SharedCapture({user: texts[user] for user in users}, made))
+        return found
+
+    def go_on(self, kept: KeptOfSources) -> set[str]:
+        """As others were that are kept, before the first rows come: returns whose windows do so."""
+        went_on: set[str] = set()
+        for shared in self._all.values():
+            before = kept.before(shared.users)
+            found = kept.of(before)
+            if found is None:
+                continue
+            try:
+                unpacked = found.unpacked(KeptWindows)
+                keys, state = windows_again(unpacked)
+            except ValueError as error:
+                log.warning(NOT_UNDERSTOOD, error)
+                continue
+            # When the log has lost rows, landmarks that are made of it begin elsewhere.
+            if unpacked.choice != shared.choice or any(
+                keys[user] != shared.users[user][0] for user in before
+            ):
+                continue
+            shared.panes.go_on(state)
+            shared.at = kept.row
+            for user in before:
+                if self._ends.get(user, kept.row) < kept.row:
+                    # It has all been given.
+                    del self._ends[user]
+            went_on |= shared.users.keys()
+        return went_on
+
     def process(self, stream: int, rows: SourceRows, end: int) -> Brought:
         """The next rows of a stream: all of the records before ``end``."""
         found = Brought()
@@ -281,7 +343,13 @@ class SourceWindows:
     def _give(
         self, shared: Shared, tables: Sequence[pa.Table | pa.RecordBatch], end: int, found: Brought
     ) -> None:
-        records = [one for table in tables for one in records_of(shared.selection[1], table)]
+        records = [
+            one
+            for table in tables
+            for one in records_of(shared.selection[1], table)
+            # A batch may come again, of which what was kept has the beginning.
+            if one.number >= shared.at
+        ]
         records.sort(key=lambda one: one.number)
         ends = sorted((self._ends[user], user) for user in shared.users if self._ends.get(user, end) < end)
         given: dict[Key, list[Line]] = {}

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from skerry.api.listening import FILES, FIRST, bind
+from skerry.api.listening import FILES, FIRST, bind, reaches_others
 
 
 def test_connections_answer_at_once_and_leave_the_first_files_to_others() -> None:
@@ -27,7 +27,7 @@ def test_connections_answer_at_once_and_leave_the_first_files_to_others() -> Non
             found.set_result((file, at_once))
             writer.close()
 
-        listening = bind("127.0.0.1:0", guarded=False)
+        listening = bind("127.0.0.1:0")
         async with await asyncio.start_server(take, sock=listening):
             _, writer = await asyncio.open_connection(*listening.getsockname())
             try:
@@ -49,20 +49,20 @@ def test_connections_answer_at_once_and_leave_the_first_files_to_others() -> Non
 @pytest.mark.parametrize("listen", ["8642", ":8642", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http"])
 def test_an_address_that_is_none_is_refused(listen: str) -> None:
     with pytest.raises(ValueError, match="expected HOST:PORT"):
-        bind(listen, guarded=True)
+        bind(listen)
 
 
 def test_a_port_is_taken_before_the_server_has_started() -> None:
-    with closing(bind("127.0.0.1:0", guarded=False)) as first:
+    with closing(bind("127.0.0.1:0")) as first:
         address = f"127.0.0.1:{first.getsockname()[1]}"
         with pytest.raises(OSError, match=f"^--listen {address}: Address already in use$"):
-            bind(address, guarded=False)
+            bind(address)
 
 
-def test_others_are_kept_out_without_tokens() -> None:
-    with pytest.raises(ValueError, match="others could reach the gateway there"):
-        bind("0.0.0.0:0", guarded=False)
-    bind("0.0.0.0:0", guarded=True).close()
+def test_where_others_come_is_known_before_anybody_listens() -> None:
+    """They are asked for tokens there."""
+    assert [reaches_others(f"{host}:0") for host in ("0.0.0.0", "[::]")] == [True, True]
+    assert [reaches_others(f"{host}:0") for host in ("127.0.0.1", "[::1]", "localhost")] == [False] * 3
 
 
 @pytest.mark.parametrize(

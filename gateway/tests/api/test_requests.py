@@ -69,6 +69,8 @@ def request(gateway: NoGateway, method: str, path: str, **arguments: Any) -> htt
         ("POST", "/commands/leds", '{"mote": "x"}', "body.mote: Input should be a valid integer"),
         ("POST", "/commands/power_on", '{"mote": true}', "body.mote: Input should be a valid integer"),
         ("POST", "/commands/set_room", '{"argument": true}', "body.argument: Input should be a valid integer"),
+        ("POST", "/pings", '{"mote": 1, "to": "x"}', "body.to: Input should be a valid integer"),
+        ("POST", "/pings", '{"mote": 1, "place": [1, 1e999]}', "body.place.1: Input should be a finite number"),
         ("POST", "/queries", f'{{"sql": "{SQL}", "linger_s": true}}', "body.linger_s: Input should be a valid number"),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.invariants import invariant_text
+from skerry.network.network import Common, Network
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.service.alarms import Alarms
@@ -133,3 +134,23 @@ def test_explain_says_what_runs_where_and_what_it_costs() -> None:
     assert "102.6 µJ  all at once" in lines
     assert "program 36 of 192 bytes, 3 of 12 columns" in lines
     assert "keeps rows where (xpos * 30) > 5 (xpos * 30 may need more than a mote's 32 bits)" in lines
+
+
+def test_flash_is_told_by_mote_as_it_was_last_heard() -> None:
+    common = Common()
+    network = Network([].append, common)
+    last = {
+        "pages": 144,
+        "capacity": 280_000,
+        "used": 70_000,
+        "evicted": 9,
+        "erased_most": 3,
+        "erased_sum": 360,
+    }
+    for node, changed in ((9, {}), (7, {"used": 10}), (7, {})):
+        network.hear([decode(encode(PacketType.FLASH, node=node, **(last | changed)))])
+    told = common.catalog.flash.described()
+    assert [row["nodeid"] for row in told] == [7, 9]
+    for row in told:
+        assert (row["used"], row["fill"], row["evicted"]) == (70_000, 0.25, 9)
+        assert (row["erased_most"], row["erased_mean"]) == (3, 2.5)

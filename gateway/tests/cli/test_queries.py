@@ -20,6 +20,7 @@ class Answer:
     """A query whose gateway goes away after one row."""
 
     id, into, srt, doubt = "1", None, None, "WHERE is never true: nodeid is 0 to 65534"
+    index, of_index = None, False
     notes = ("each 10 s, as no SAMPLE PERIOD was given",)
     columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0, "type": "integer"},)
 

@@ -16,8 +16,8 @@ class Client:
     def __init__(self, motes: list[int], answers: dict[str, str]) -> None:
         self._motes, self._answers = motes, answers
 
-    def run(self, command: str, argument: int | None, mote: int | None) -> dict[str, Any]:
-        assert (command, argument, mote) == ("leds", 1, None)
+    def run(self, command: str, argument: int | None, mote: int | None, place: object) -> dict[str, Any]:
+        assert (command, argument, mote, place) == ("leds", 1, None, None)
         return {"token": 5}
 
     def motes(self) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def test_the_exit_code_says_whether_all_did(
     monkeypatch.setattr(command, "connect", lambda *_, **__: Client(motes, answers))
     ended = None
     try:
-        command.run("leds", 1, wait=0.0)
+        command.run("leds", "1", wait=0.0)
     except typer.Exit as exit:
         ended = exit.exit_code
     assert ended == (1 if fails else None)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
+from skerry.built_library import LibraryError
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions import aggregate_code
 from skerry.ingest.partial_states import from_packet, merge_partials, partials_batch
@@ -40,7 +41,7 @@ def test_a_library_that_is_missing_is_told_with_what_makes_it(
     monkeypatch.setenv("SKERRY_BUILD", str(tmp_path))
     monkeypatch.setattr(aggregate_code, "_library", cache(aggregate_code._library.__wrapped__))
     missing = tmp_path / "firmware" / "libskerry_aggregates.so"
-    with pytest.raises(aggregate_code.LibraryError, match=f"^{missing} is missing: run 'make firmware' in "):
+    with pytest.raises(LibraryError, match=f"^{missing} is missing: run 'make firmware' in "):
         aggregate_code.check()
 
 

@@ -7,22 +7,29 @@ import math
 from decimal import Decimal
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query import host
+from firmware.tests.query.test_query_vm import hash_of
 from gateway.tests.generated import NAMES, Row, conditions, exact_numbers, in_database, numbers, rows_of_motes
 from skerry.execution.residual import Residual, Rows
+from skerry.expressions import build
 from skerry.expressions.assembler import assemble, obstacle
+from skerry.expressions.evaluate import Evaluator
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import fits
 from skerry.planner.planner import plan_query
 from skerry.sql.errors import QueryError
-from skerry_protocol.attributes import ATTRIBUTES
-from skerry_protocol.bytecode import check
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.bytecode import check, hashed
+
+_NODEID, _EPOCH = (build.attribute(BY_NAME[name]) for name in ("nodeid", "epoch"))
 
 
 def planned(text: str) -> QueryPlan:
@@ -277,6 +284,73 @@ def test_shift_is_duckdbs(machine: Machine, value: str, places: int, rows: list[
         code = assemble(plan.outputs[0].expr)
         for row, (x,) in zip(rows, expected, strict=True):
             assert machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES}) == x
+
+
+#: An attribute's integer, in units of its last decimal place, in SQL.
+_INTEGERS = {
+    "nodeid": "nodeid",
+    "light": "light",
+    "temp": "temp * 100",
+    "-level": "-level",
+    "xpos - 1 m": "(xpos - 1) * 100",
+}
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(list(_INTEGERS)), rows_of_motes)
+def test_hash_is_as_it_is_defined(machine: Machine, value: str, rows: list[Row]) -> None:
+    """Step by step in DuckDB, on a mote, at the gateway, and in the past's SQL."""
+    plan = planned(f"SELECT hash({value}) AS x FROM sensors SAMPLE PERIOD 1 s")
+    expected = in_database(f"SELECT {hash_of(f'CAST({_INTEGERS[value]} AS HUGEINT)')} FROM sensors", rows)
+    assert [row["x"] for row in at_gateway(plan, rows)] == [x for (x,) in expected]
+    code = assemble(plan.outputs[0].expr)
+    for row, (x,) in zip(rows, expected, strict=True):
+        assert machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES}) == x
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**31 - 1), st.integers(0, 65534), st.integers(0, 2**31 - 1))
+def test_a_row_has_one_random_value_which_anybody_can_compute(
+    machine: Machine, seed: int, node: int, epoch: int
+) -> None:
+    plan = planned(f"SELECT random({seed}) AS x, random({seed}) AS y FROM sensors SAMPLE PERIOD 1 s")
+    drawn = hashed(hashed(node - seed) - epoch) % 10**6
+    assert {machine.run(assemble(o.expr), dict(enumerate((node, 0, 0, epoch)))) for o in plan.outputs} == {
+        drawn
+    }
+    columns = {expr: (np.array([at]), np.array([True])) for expr, at in ((_NODEID, node), (_EPOCH, epoch))}
+    values, known = Evaluator(columns, np.array([epoch * 1000]))(plan.outputs[0].expr, 1000)
+    assert (values.tolist(), known.tolist()) == ([drawn], [True])
+
+
+def test_random_values_are_spread_evenly_and_depend_on_each_other_in_no_way_that_shows() -> None:
+    nodes, epochs = np.divmod(np.arange(40_000), 400)
+    columns = {_NODEID: (nodes, np.full(40_000, fill_value=True))}
+    expr = planned("SELECT random() AS x FROM sensors SAMPLE PERIOD 1 s").outputs[0].expr
+    other = planned("SELECT random() AS x FROM sensors SAMPLE PERIOD 2 s").outputs[0].expr
+    values, others = (Evaluator(columns, epochs * 1000)(one, 1000)[0] for one in (expr, other))
+    assert scipy.stats.kstest(values / 1e6, "uniform").pvalue > 0.01
+    for a, b in ((values[1:], values[:-1]), (values[400:], values[:-400]), (values, others)):
+        assert abs(scipy.stats.pearsonr(a, b).statistic) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("hash()", "hash takes one argument at column 8: write hash(nodeid)"),
+        ("random(1, 2)", "random takes at most one argument"),
+        ("random(-1)", "-1 is no seed of random at column 15: it is a whole number of 0 to 2147483647"),
+        ("random(light)", "light is no seed of random"),
+        ("abs(*)", "abs(*) has no meaning at column 8: write abs(temp)"),
+        ("hash(DISTINCT temp)", "hash(DISTINCT …) has no meaning"),
+        ("abs(temp > 3)", "abs needs numbers, and this is a condition"),
+        ("hsh(temp)", "unknown function 'hsh' at column 8: did you mean 'hash'?"),
+    ],
+)
+def test_a_function_of_what_it_is_not_of_is_refused(call: str, message: str) -> None:
+    with pytest.raises(QueryError) as error:
+        plan_query(f"SELECT {call} FROM sensors")
+    assert error.value.summary.startswith(message)
 
 
 @settings(max_examples=60)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.tests.logs import plan_of
 from skerry.ingest.known_rows import EPOCHS, KnownRows
+from skerry.planner.physical.merge import merge
+from skerry.storage.log.record import RECORD
+from skerry.streams.stream import Stream
 
 #: Stream, mote, epoch and, of a join, the stored rows: near each other, so that they come again.
 keys = st.tuples(st.integers(1, 2), st.integers(0, 2), st.integers(0, 3 * EPOCHS)) | st.tuples(
@@ -27,6 +34,25 @@ def test_as_a_set_of_rows_would_have_it(batches: list[tuple[list[tuple[int, ...]
             undo()
             there = before
         assert all((key in known) == (key in there) for key in batch)
+
+
+def stream(number: int, numbered: int) -> Stream:
+    query = merge([plan_of("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")])
+    return Stream(number=number, session=1, query=number, mote_query=replace(query, numbered=numbered))
+
+
+@given(st.lists(st.lists(keys, max_size=30), max_size=3))
+def test_what_is_stored_is_known_as_if_it_had_come_row_by_row(batches: list[list[tuple[int, ...]]]) -> None:
+    streams = {1: stream(1, 0), 2: stream(2, 0), 3: stream(3, 1)}
+    one_by_one, at_once = KnownRows(), KnownRows()
+    for batch in batches:
+        records = np.zeros(len(batch), RECORD)
+        for record, (number, node, epoch, *others) in zip(records, batch, strict=True):
+            record["stream"], record["node"], record["epoch"] = number, node, epoch
+            record["value"][: len(others)] = others
+            one_by_one.add((number, node, epoch, *others))
+        at_once.remember(records, streams)
+        assert list(at_once._runs.items()) == list(one_by_one._runs.items())
 
 
 def test_the_oldest_runs_of_epochs_go_first() -> None:

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from gateway.tests.joins import outer_oracle
+from skerry.joins.answers import DECIDED
 from skerry.joins.conditions import (
     AllOf,
     AnyOf,
     Calculated,
+    Called,
     Column,
     Compared,
     Condition,
@@ -25,21 +28,35 @@ from skerry.joins.conditions import (
     Not,
     Operand,
     Value,
+    aliases_of,
+    conjuncts,
 )
-from skerry.joins.join import Join
+from skerry.joins.join import Join, Step, StepKind
 from skerry.joins.rows import Algorithm
 from skerry.joins.single import SingleJoin
 from skerry.joins.windows import Pair, Window
 
 SECOND = 1_000_000
-SCHEMA = pa.schema([("item", pa.int64()), ("name", pa.string()), ("level", pa.float64())])
+SCHEMA = pa.schema(
+    [
+        ("item", pa.int64()), ("name", pa.string()), ("level", pa.float64()),
+        ("zone", pa.int64()), ("xpos", pa.float64()), ("ypos", pa.float64()),
+    ]
+)  # fmt: skip
 TEXTS = ["a", "b", "c", "", "é", None]
-Row = tuple[int, int, int, int, int | None, str | None, float | None]
+#: Static columns.
+STATICS = ("zone", "xpos", "ypos")
+#: What does not change of a source: zone, and position in m. A stream has two sources, those of stream 1 are the third and fourth here.
+Site = tuple[int | None, float | None, float | None]
+SITES: list[Site] = [
+    (0, 0.0, 0.0), (1, 3.0, 4.0), (None, 0.5, 0.0), (1, 3.0, 0.0), (0, 0.0, 2.0), (2, None, 1.0), (1, 1.5, 1.5), (0, 6.0, 8.0),
+]  # fmt: skip
+Row = tuple[int, int, int, int, int | None, str | None, float | None, int | None, float | None, float | None]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A log, by stream its rows (number, time, clock, source, item, name, level), and a join over it."""
+    """A log, by stream its rows (number, time, clock, source, and what SCHEMA has), and a join over it."""
 
     join: Join
     streams: dict[str, list[Row]]
@@ -63,6 +80,13 @@ def table(rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
+def with_places(rows: Sequence[Row]) -> pa.Table:
+    """The same as DuckDB takes them, for ``loc``."""
+    made = table(rows)
+    axes = [made.column(axis).combine_chunks() for axis in ("xpos", "ypos")]
+    return made.append_column("loc", pa.StructArray.from_arrays(axes, ["x", "y"]))
+
+
 def draw(seed: int) -> Case:
     """A case."""
     chance = random.Random(seed)
@@ -80,6 +104,45 @@ def draw(seed: int) -> Case:
     )
     join = Join(streams, windows, where, tuple(dict.fromkeys(select)), lateness)
     return Case(join, _rows(chance, names, sorted(set(streams.values())), length))
+
+
+def draw_any(seed: int) -> Case:
+    """A case, each third one LEFT or ASOF."""
+    return draw(seed) if seed % 3 else draw_outer(seed)
+
+
+def algorithms_of(join: Join) -> list[Algorithm]:
+    """Those that may run it."""
+    found: list[Algorithm] = ["MW"] if join.has_asof else ["NLW", "MW"]
+    return [*found, "HW"] if join.key else found
+
+
+def draw_outer(seed: int) -> Case:
+    """LEFT and ASOF JOINs, of several streams or of one with itself, each second time of two."""
+    chance = random.Random(seed)
+    tried = (draw(seed * 1000 + attempt) for attempt in range(1000))
+    more = bool(seed % 2)
+    case = next(one for one in tried if (len(one.join.aliases) > 2) == more and not one.join.graph.has_rows)
+    return replace(case, join=with_steps(case.join, chance))
+
+
+def with_steps(join: Join, chance: random.Random) -> Join:
+    """The same with steps that are drawn, at least one of which is no plain one; what an ON asks may be asked behind a later one, too."""
+    kinds: list[StepKind] = ["inner", "left", "left", "asof", "asof left"]
+    count = len(join.aliases)
+    drawn = [chance.choice(kinds) for _ in range(count - 1)]
+    if "inner" in drawn:
+        drawn[drawn.index("inner")] = chance.choice(kinds[1:])
+    asked: list[list[Condition]] = [[] for _ in range(count)]
+    for part in conjuncts(join.where):
+        at = max((join.aliases.index(alias) for alias in aliases_of(part)), default=0)
+        later = [place for place in range(at + 1, count) if at and drawn[place - 1] != "inner"]
+        if drawn[at - 1] != "inner" and later and chance.random() < 0.2:
+            at = chance.choice(later)
+        asked[at].append(part)
+    where, *on = (AllOf(tuple(parts)) if parts else None for parts in asked)
+    steps = tuple(Step(kind, condition) for kind, condition in zip(drawn, on, strict=True))
+    return replace(join, where=where, steps=steps)
 
 
 def _rows(
@@ -101,7 +164,9 @@ def _rows(
             at = time + 60 * SECOND + chance.choice([0, 1, SECOND])
         item = chance.choice([None, 0, 1, 1, 2, -1])
         level = chance.choice([None, 0.0, -0.0, 0.5, 1.5, 2.0])
-        found[stream].append((number, at, clock, chance.randrange(2), item, chance.choice(TEXTS), level))
+        source, name = chance.randrange(2), chance.choice(TEXTS)
+        site = SITES[2 * int(stream[1:]) + source]
+        found[stream].append((number, at, clock, source, item, name, level, *site))
     return found
 
 
@@ -127,7 +192,7 @@ def _where(chance: random.Random, aliases: str) -> Condition | None:
     parts: list[Condition] = []
     kind = chance.random()
     if kind < 0.6:
-        name = chance.choice(["item", "item", "name", "level"])
+        name = chance.choice(["item", "item", "item", "name", "level", "zone"])
         parts += [
             Compared(
                 "=",
@@ -148,6 +213,17 @@ def _where(chance: random.Random, aliases: str) -> Condition | None:
 
 def _compared(chance: random.Random, one: str, other: str) -> Compared:
     sign = chance.choice(["=", "<>", "<", "<=", ">", ">="])
+    kind = chance.random()
+    if kind < 0.1:
+        axes = tuple(Column(alias, axis) for alias in (one, other) for axis in ("xpos", "ypos"))
+        return Compared(sign, Called("DIST", axes), Value(chance.choice([0.0, 2.0, 3.5, 5.0])))
+    if kind < 0.2:
+        hashed = Called("HASH", (Column(one, chance.choice(["item", "zone"])),))
+        return Compared(
+            sign, Calculated("%", hashed, Value(3)), Column(other, chance.choice(["item", "zone"]))
+        )
+    if kind < 0.3:
+        return Compared(sign, Column(one, "zone"), chance.choice([Column(other, "zone"), Value(1)]))
     if chance.random() < 0.3:
         right: Operand = Value(chance.choice(["b", "é"])) if chance.random() < 0.5 else Column(other, "name")
         return Compared(sign, Column(one, "name"), right)
@@ -157,7 +233,10 @@ def _compared(chance: random.Random, one: str, other: str) -> Compared:
         else Column(other, chance.choice(["item", "level"]))
     )
     if chance.random() < 0.3:
-        right = Calculated(chance.choice(["+", "-", "*"]), right, Value(1))
+        by: Operand = Column(other, "item") if chance.random() < 0.5 else Value(2)
+        right = Calculated(chance.choice(["+", "-", "*", "/", "%"]), right, by)
+    if chance.random() < 0.15:
+        right = Called("ABS", (right,))
     return Compared(sign, Column(one, chance.choice(["item", "level"])), right)
 
 
@@ -168,7 +247,7 @@ def _combined(chance: random.Random, aliases: str) -> Condition:
 
 
 def sql_of(node: Condition | Operand) -> str:  # noqa: PLR0911 (a case for each kind)
-    """As DuckDB reads it."""
+    """As users say it, and as DuckDB reads it where :func:`prepare` has been."""
     match node:
         case Column(alias, name):
             return f"{alias}.{name}"
@@ -176,6 +255,10 @@ def sql_of(node: Condition | Operand) -> str:  # noqa: PLR0911 (a case for each 
             return f"'{value}'" if isinstance(value, str) else "NULL" if value is None else str(value)
         case Calculated(sign, left, right) | Compared(sign, left, right):
             return f"({sql_of(left)} {sign} {sql_of(right)})"
+        case Called("DIST", (Column(one), _, Column(other), _)):
+            return f"dist({one}.loc, {other}.loc)"
+        case Called(function, arguments):
+            return f"{function}({', '.join(map(sql_of, arguments))})"
         case Known(operand):
             return f"({sql_of(operand)} IS NOT NULL)"
         case Not(condition):
@@ -184,6 +267,19 @@ def sql_of(node: Condition | Operand) -> str:  # noqa: PLR0911 (a case for each 
             return f"({' AND '.join(map(sql_of, conditions))})"
         case AnyOf(conditions):
             return f"({' OR '.join(map(sql_of, conditions))})"
+
+
+def prepare(connection: duckdb.DuckDBPyConnection) -> None:
+    """Teach DuckDB what docs/queries.md says of ``hash`` and ``dist``, and that what is divided by 0 is NULL."""
+    connection.execute("SET ieee_floating_point_ops = false")
+    connection.execute("SET error_on_division_by_zero = false")
+    low = "(({}) & 4294967295)::HUGEINT"
+    x = low.format("a::HUGEINT")
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        x = low.format(f"xor({x}, {x} >> {shift}) * {factor}::HUGEINT")
+    connection.execute(f"CREATE OR REPLACE MACRO hash(a) AS ({x} & 2147483647)::BIGINT")
+    sides = " + ".join(f"round((p.{axis} - q.{axis}) * 100) ** 2" for axis in ("x", "y"))
+    connection.execute(f"CREATE OR REPLACE MACRO dist(p, q) AS round(sqrt({sides})) / 100")
 
 
 def admitted(case: Case) -> tuple[dict[str, list[Row]], int, int]:
@@ -208,8 +304,11 @@ def expected(case: Case, connection: duckdb.DuckDBPyConnection) -> list[tuple[ob
     """What DuckDB answers: time, numbers by alias, selected columns; sorted."""
     join = case.join
     rows, _, _ = admitted(case)
+    prepare(connection)
     for alias, stream in join.streams.items():
-        connection.register(f"rows_{alias}", table(rows[stream]))
+        connection.register(f"rows_{alias}", with_places(rows[stream]))
+    if join.is_outer:
+        return outer_oracle.expected(join, sql_of, connection)
     conditions = [sql_of(join.where)] if join.where is not None else []
     for pair, window in join.windows.items():
         one, other = sorted(pair)
@@ -240,6 +339,13 @@ def _last(join: Join, earlier: str, later: str, rows: int) -> str:
     )
 
 
+def decided(case: Case, numbers: Sequence[int | None]) -> int:
+    """By the letter of the semantics, the number of the row with which an answer of LEFT and ASOF JOINs is there."""
+    rows, _, _ = admitted(case)
+    times = {row[0]: row[1] for of in rows.values() for row in of}
+    return outer_oracle.decided(case.join, times, numbers)
+
+
 def answered(case: Case, algorithm: Algorithm, cuts: Sequence[int]) -> tuple[pa.Table, SingleJoin]:
     """What the operator answers where the log is cut before these numbers."""
     running = SingleJoin(case.join, dict.fromkeys(case.streams, SCHEMA), algorithm)
@@ -250,8 +356,11 @@ def answered(case: Case, algorithm: Algorithm, cuts: Sequence[int]) -> tuple[pa.
 
 def listed(found: pa.Table) -> list[tuple[object, ...]]:
     """Answers as DuckDB has them."""
-    columns = [found.column(place).to_pylist() for place in range(found.num_columns)]
-    return sorted(zip(*columns, strict=True), key=lambda row: row[1:])
+    columns = [found.column(name).to_pylist() for name in found.column_names if name != DECIDED]
+    count = sum(name.endswith(".number") for name in found.column_names)
+    return sorted(
+        zip(*columns, strict=True), key=lambda row: [(one is None, one) for one in row[1 : 1 + count]]
+    )
 
 
 def cuts_of(seed: int, length: int) -> list[int]:

@@ -91,9 +91,8 @@ class LogFilesReader(DataSourceStreamReader):
             with pa.ipc.open_file(self._path / f"{partition.file:06d}-{stream}.arrow") as reader:
                 tables[stream] = reader.read_all()
         greatest = int(next(iter(tables.values())).schema.metadata[GREATEST])
-        counted = any(entry.join.graph.has_rows for entry in self._group.entries.values())
         progress = Progress(self._group.lateness_us, greatest)
-        rows = Intake(self._group, progress, count_unkeyed=counted).take(tables)
+        rows = Intake(self._group, progress).take(tables)
         if partition.file == self._files - 1:
             progress.greatest_us = ENDED_US + progress.lateness_us
         made = list(

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from skerry.joins.choice import check_limit, choose
+from skerry.joins.choice import check_limit, choose, kept_of, limit_of
 from skerry.joins.conditions import AllOf, Column, Compared, Condition, Value, decode, encode
 from skerry.joins.group import Group
 from skerry.joins.intake import Intake
@@ -117,11 +117,23 @@ def test_the_chooser_says_why() -> None:
     assert choose(join(1), SCHEMAS, rates, "MW").reason == "MW, as asked for"
     with pytest.raises(JoinError, match="HW needs an equality over all streams"):
         choose(unequal, SCHEMAS, rates, "HW")
-    check_limit(join(10), rates, {}, 10_000)
-    with pytest.raises(
-        JoinError, match="about 801,600 bytes, more than the limit of 10,000: a alone 10,020 rows"
-    ):
-        check_limit(join(1001), rates, {"s": 0}, 10_000)
+    assert limit_of(join(1), "HW") == 8 * limit_of(join(1), "MW") == 8 << 29
+
+
+def test_windows_that_would_keep_more_than_the_limit_are_told_what_would_fit() -> None:
+    rates = {"s": 10.0, "t": 10.0}
+    check_limit(join(10), kept_of(join(10), rates, {}, keyed=True), 10_000)
+    with pytest.raises(JoinError) as long:
+        check_limit(join(1001), kept_of(join(1001), rates, {"t": 0}, keyed=True), 10_000)
+    assert str(long.value) == (
+        "the windows would keep about 0.802 MB, more than the limit of 0.01 MB: of a alone 10,020 rows, as 10 come in a second of "
+        "their times, each of 40 bytes. WINDOW = 11 s would fit, or conditions that fewer rows pass"
+    )
+    late = join(1, lateness=20 * SECOND)
+    kept = kept_of(late, rates, {}, keyed=True)
+    with pytest.raises(JoinError, match=r"LATENESS 5 s would leave room for windows, or conditions"):
+        check_limit(late, kept, 8_000)
+    assert [one.alias for one in kept_of(join(1), {"t": 1.0}, {}, keyed=True)] == ["b"]
 
 
 def test_what_is_wrong_with_a_join_is_named() -> None:

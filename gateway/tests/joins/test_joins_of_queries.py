@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import duckdb
 import pytest
 
 from gateway.tests.joins import users_joins
-from gateway.tests.joins.drawn import SECOND, TEXTS, draw
+from gateway.tests.joins.drawn import SECOND, SITES, TEXTS, Row, draw_any
+from gateway.tests.joins.users_joins import Aggregated
 from gateway.tests.process import Daemon, wait_for
 from gateway.tests.sources.line_server import LineServer, Reader, eventually
+from skerry.joins.join import Join
+from skerry.planner.model import source_windows as windows
 
 CREATE = "CREATE SENSORS detectors (id INT, place TEXT, reading STREAM (gas TEXT, level DECIMAL 'ppm', at TIMESTAMP TIME))"
 SELECT = (
     "SELECT a.reading.gas, c.level FROM detectors AS a, detectors AS b, detectors AS c WINDOW = 1 h "
     "WHERE a.id = 1 AND b.id = 2 AND c.id = 3 AND a.reading.gas = b.reading.gas AND b.reading.gas = c.reading.gas"
 )
+ALONE = (
+    "CREATE STREAM alone AS SELECT a.gas, a.level FROM detectors a LEFT JOIN detectors b ON b.id = 2 AND a.gas = b.gas WINDOW 2 min "
+    "WHERE a.id = 1 AND b.gas IS NULL LATENESS 5 min"
+)
+FURTHER = (
+    "SELECT x.gas, x.level, c.level AS third FROM alone x ASOF JOIN detectors c ON c.id = 3 AND x.gas = c.gas WINDOW 1 h "
+    "LATENESS 6 min"
+)
+#: Windows over the answers of the first one.
+COUNTED = (
+    SELECT.replace(
+        "a.reading.gas, c.level", "time, a.reading.gas, COUNT(*, 5 min) AS n, MAX(c.level, 5 min)", 1
+    )
+    + " GROUP BY a.reading.gas WAIT 0 s"
+)
 ENDING = (
     "SELECT a.level AS one, b.level AS other FROM detectors a, b WINDOW 1 ROWS WHERE a.id = 11 AND b.id = 12"
 )
+ENDING_COUNTED = "SELECT SUM(b.level, 1 h), COUNT(*, 1 h) AS n FROM detectors a, b WINDOW 1 ROWS WHERE a.id = 13 AND b.id = 14"
 
 
 @pytest.fixture
@@ -37,6 +58,10 @@ def at(minute: int) -> str:
     return f"2002-11-06T12:{minute:02}:00Z"
 
 
+def micros(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1e6)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_join_of_three_detectors_streams_back_also_after_kill_9(
@@ -48,94 +73,221 @@ def test_a_join_of_three_detectors_streams_back_also_after_kill_9(
     values = ", ".join(f"({i}, 'gate {i}', '{server.address}')" for i, server in enumerate(servers, 1))
     ada.execute(f"INSERT INTO detectors VALUES {values}")
     reader = Reader(ada.query(SELECT, linger_s=None))
+    _bring_files(daemon)
+    counted = Reader(ada.query(COUNTED, linger_s=None))
+    ending, ending_counted = (Reader(ada.query(sql, linger_s=None)) for sql in (ENDING, ENDING_COUNTED))
+    ada.execute(ALONE)
+    further = Reader(ada.query(FURTHER, linger_s=None))
+    one, two, three, _ = servers
+    one.send({"gas": "CO", "level": 1, "at": at(0)}, {"gas": "CH4", "level": 1, "at": at(1)})
+    two.send({"gas": "CO", "level": 2, "at": at(2)}, {"gas": None, "level": 2, "at": at(3)})
+    three.send({"gas": "CH4", "level": 9, "at": at(0)}, {"gas": "CO", "level": 3.5, "at": at(4)})
+    eventually(lambda: [tuple(row.values()) for row in reader.got], [("CO", 3.5)])
+    wait_for(lambda: not ending.thread.is_alive())
+    levels = sorted(tuple(row.values()) for row in ending.got)
+    assert levels == [(1, 10), (2, 10), (2, 20)], "the last answers come once all sources have ended"
+    wait_for(lambda: not ending_counted.thread.is_alive())
+    assert [tuple(row.values()) for row in ending_counted.got] == [(40, 3)]
+    assert servers[3].calls == 0, "what no alias follows is not opened"
+    daemon.kill()
+    wait_for(lambda: one.listeners == 0)
+    # As a disk may leave it: what is kept is made again of the log.
+    for file in (daemon.data / "joins" / "checkpoint" / "state").rglob("*.delta"):
+        file.write_bytes(b"")
+    daemon.start()
+    wait_for(lambda: all(server.listeners == 1 for server in servers[:3]))
+    three.send({"gas": "CH4", "level": 4, "at": at(5)}, {"gas": "CO", "level": 5, "at": at(6)})
+    two.send({"gas": "CH4", "level": 6, "at": at(7)}, {"gas": None, "level": 6, "at": at(9)})
+    eventually(
+        lambda: sorted(tuple(row.values()) for row in reader.got),
+        [("CH4", 4), ("CH4", 9), ("CO", 3.5), ("CO", 5)],
+    )
+    # An answer of the time behind its end, and none before, has brought the first window.
+    eventually(
+        lambda: [(micros(row["time"].isoformat()), *[*row.values()][1:]) for row in counted.got],
+        [(micros(at(5)), "CO", 1, 3.5)],
+    )
+    _check_further(daemon, further, three)
+    again = Reader(daemon.client("ada").resume(reader.rows.id))
+    eventually(lambda: again.got, reader.got)
+    status: list[dict[str, Any]] = daemon.client().status()["joins"]
+    told = [(one["query"], one["kind"], one["algorithm"], one["late"]) for one in status]
+    assert (reader.rows.id, "inner", "HW", 0) in told
+    assert (further.rows.id, "asof", "HW", 0) in told
+    greatest = dict(zip("abc", (at(1), at(9), at(8)), strict=True))
+    own = next(one for one in status if one["query"] == reader.rows.id)
+    assert own["greatest_us"] == {alias: micros(text) for alias, text in greatest.items()}
+    said = daemon.log.read_text()
+    assert said.count("joins/checkpoint cannot be read") == 1
+    assert "Spark reads the log again from row 0 on" in said
+    further.rows.stop()
+    counted.rows.stop()
+    daemon.client("ada").execute("DROP STREAM alone")
+    reader.rows.stop()
+    wait_for(lambda: sum(server.listeners for server in servers) == 0)
+
+
+def _bring_files(daemon: Daemon) -> None:
+    """Sources that end: each of two files twice."""
     folder = daemon.data / "streams"
     folder.mkdir(exist_ok=True)
     for number, rows in ((11, ((0, 1), (2, 2))), (12, ((1, 10), (3, 20)))):
         lines = [f"CO,{level},{at(minute)}" for minute, level in rows]
         (folder / f"{number}.csv").write_text("\n".join(["gas,level,at", *lines, ""]))
-        ada.execute(f"INSERT INTO detectors VALUES ({number}, 'file', 'replay:{number}.csv?speed=max')")
-    ending = Reader(ada.query(ENDING, linger_s=None))
-    one, two, three, _ = servers
-    one.send({"gas": "CO", "level": 1, "at": at(0)}, {"gas": "CH4", "level": 1, "at": at(1)})
-    two.send({"gas": "CO", "level": 2, "at": at(2)}, {"gas": None, "level": 2, "at": at(3)})
-    three.send({"gas": "CO", "level": 3.5, "at": at(4)})
-    eventually(lambda: [tuple(row.values()) for row in reader.got], [("CO", 3.5)])
-    wait_for(lambda: not ending.thread.is_alive())
-    levels = sorted(tuple(row.values()) for row in ending.got)
-    assert levels == [(1, 10), (2, 10), (2, 20)], "the last answers come once all sources have ended"
-    assert servers[3].calls == 0, "what no alias follows is not opened"
-    daemon.kill()
-    wait_for(lambda: one.listeners == 0)
-    daemon.start()
-    wait_for(lambda: all(server.listeners == 1 for server in servers[:3]))
-    three.send({"gas": "CH4", "level": 4, "at": at(5)}, {"gas": "CO", "level": 5, "at": at(6)})
-    two.send({"gas": "CH4", "level": 6, "at": at(7)})
-    eventually(
-        lambda: sorted(tuple(row.values()) for row in reader.got), [("CH4", 4), ("CO", 3.5), ("CO", 5)]
-    )
-    again = Reader(daemon.client("ada").resume(reader.rows.id))
-    eventually(lambda: again.got, reader.got)
-    status: list[dict[str, Any]] = daemon.client().status()["joins"]
-    assert [(one["query"], one["algorithm"], one["late"]) for one in status] == [(reader.rows.id, "HW", 0)]
-    reader.rows.stop()
-    wait_for(lambda: sum(server.listeners for server in servers) == 0)
+        for tuple_ in (number, number + 2):
+            daemon.client("ada").execute(
+                f"INSERT INTO detectors VALUES ({tuple_}, 'file', 'replay:{number}.csv?speed=max')"
+            )
+
+
+def _check_further(daemon: Daemon, further: Reader, three: LineServer) -> None:
+    """The stream that was made of a join has its one row, which is joined further, and stays to be asked for."""
+    newest = list(daemon.client("ada").query("SELECT gas, level FROM LATEST alone ONCE WAIT 4 min"))
+    assert [tuple(row.values()) for row in newest] == [("CH4", 1)]
+    three.send({"gas": "N2", "level": 0, "at": at(8)})
+    eventually(lambda: [tuple(row.values()) for row in further.got], [("CH4", 1, 9)])
+    past = list(daemon.client("ada").query("SELECT gas, level FROM alone HISTORY 20000 days ONLY"))
+    assert [tuple(row.values()) for row in past] == [("CH4", 1)]
+
+
+#: Joins beside each other on one gateway, twice; and of what is there then, asked of the past.
+BESIDE, PAST = 125, 50
+#: Rows of a batch before and behind a crash; and how far behind it are the rows that end it, in µs.
+HALF, LAST = 60, 3600 * SECOND
+#: Until all of them have answered, on a machine that does much else.
+LONGEST_S = 1200
+WINDOWS_WAIT_US = 1000 * windows.WAIT_MS
+
+
+@pytest.fixture
+def eight() -> Iterator[list[LineServer]]:
+    made = [LineServer() for _ in SITES]
+    yield made
+    for server in made:
+        server.close()
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_drawn_joins_of_one_gateway_answer_what_duckdb_does(
-    daemon: Daemon, servers: list[LineServer]
+def test_three_hundred_drawn_joins_of_one_gateway_answer_what_duckdb_does(
+    daemon: Daemon, eight: list[LineServer], drawn_seed: int
 ) -> None:
-    seed = random.SystemRandom().randrange(2**31)
-    print(f"seed {seed}")
-    chance, connection = random.Random(seed), duckdb.connect()
+    chance, connection = random.Random(drawn_seed), duckdb.connect()
     daemon.start()
     ada = daemon.client("ada")
     ada.execute(users_joins.CREATE)
-    values = ", ".join(f"({i}, '{server.address}')" for i, server in enumerate(servers))
-    ada.execute(f"INSERT INTO drawn VALUES {values}")
+    ada.execute(users_joins.insert([server.address for server in eight]))
+    # Has all of them open, whichever sources a join selects.
+    ada.query("SELECT n FROM drawn", linger_s=None)
     for batch in range(2):
         since = daemon.client().status()["rows"]
-        joins = [draw(seed + 30 * batch + place).join for place in range(30)]
-        readers = [Reader(ada.query(users_joins.sql(join), linger_s=None)) for join in joins]
-        used = {int(stream[1:]) for join in joins for stream in join.streams.values()}
-        wait_for(lambda used=used: all(servers[place].listeners == 1 for place in used))
-        sent = _send(chance, servers, used, 0, 60)
+        asked = [DrawnQuery.draw(chance, drawn_seed + BESIDE * batch + place) for place in range(BESIDE)]
+        readers = [Reader(ada.query(one.sql, linger_s=None)) for one in asked]
+        wait_for(lambda: all(server.listeners == 1 for server in eight))
+        sent = Sent(chance, eight, daemon, since, 10**15 + 2 * batch * LAST)
+        sent.send(0, HALF)
         if batch == 0:
-            wait_for(lambda sent=sent, since=since: len(users_joins.logged(daemon.data, since)[1]) == sent)
             daemon.kill()
-            wait_for(lambda: sum(server.listeners for server in servers) == 0)
+            wait_for(lambda: sum(server.listeners for server in eight) == 0)
             daemon.start()
-            wait_for(lambda used=used: all(servers[place].listeners == 1 for place in used))
-        sent += _send(chance, servers, used, 60, 120)
-        wait_for(lambda sent=sent, since=since: len(users_joins.logged(daemon.data, since)[1]) == sent)
-        streams, own = users_joins.logged(daemon.data, since)
-        total = 0
-        for place, (join, reader) in enumerate(zip(joins, readers, strict=True)):
-            expected = users_joins.answers(join, streams, own, connection)
+            wait_for(lambda: all(server.listeners == 1 for server in eight))
+        sent.send(HALF, 2 * HALF)
+        sent.end()
+        there, total = users_joins.logged(daemon.data, since), 0
+        for one, reader in zip(asked, readers, strict=True):
+            expected = one.expected(*there, connection)
             count = expected.total()
-            wait_for(lambda reader=reader, count=count: len(reader.got) >= count)
-            found = Counter(map(users_joins.given, reader.got))
-            assert found == expected, f"seed {seed + 30 * batch + place}: {users_joins.sql(join)}"
-            total += expected.total()
-        assert total > 300
+            wait_for(lambda reader=reader, count=count: len(reader.got) >= count, LONGEST_S)
+            assert Counter(map(users_joins.given, reader.got)) == expected, one.said
+            total += count
+        assert total > BESIDE
         for reader in readers:
             reader.rows.stop()
+    there, total = users_joins.logged(daemon.data, 0), 0
+    for place in range(PAST):
+        one = DrawnQuery.draw(chance, drawn_seed + 2 * BESIDE + place)
+        expected = one.expected(*there, connection, ended=True)
+        found = ada.query(f"{one.sql} HISTORY 50 year ONLY")
+        assert Counter(map(users_joins.given, found)) == expected, one.said
+        total += expected.total()
+    assert total > PAST
 
 
-def _send(chance: random.Random, servers: list[LineServer], used: set[int], first: int, end: int) -> int:
-    """Rows of four streams, one of which is silent; how many were sent, at least one a stream."""
-    silent, sent = chance.choice(sorted(used)), 0
-    for n in range(first, end):
-        place = chance.choice(sorted(used))
-        if (place == silent or chance.random() < 0.3) and n < end - 1:
-            # Another one's turn.
-            place = next(one for one in sorted(used) if one != silent or len(used) == 1)
-        late = chance.choice([0, 0, 0, 1, 3, 11]) * SECOND if chance.random() < 0.3 else 0
+@dataclass(frozen=True)
+class DrawnQuery:
+    """A drawn join, of which each fifth one is aggregated."""
+
+    seed: int
+    join: Join
+    aggregated: Aggregated | None
+
+    @classmethod
+    def draw(cls, chance: random.Random, seed: int) -> DrawnQuery:
+        """By its seed; how it is aggregated by chance."""
+        join = draw_any(seed).join
+        return cls(seed, *Aggregated.draw(chance, join)) if seed % 5 == 0 else cls(seed, join, None)
+
+    @property
+    def sql(self) -> str:
+        """As it is asked."""
+        return users_joins.sql(self.join, self.aggregated)
+
+    @property
+    def said(self) -> str:
+        """Where it fails."""
+        return f"seed {self.seed}: {self.sql}"
+
+    def expected(
+        self,
+        streams: Mapping[str, list[Row]],
+        own: Mapping[int, int],
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        ended: bool = False,
+    ) -> Counter[tuple[object, ...]]:
+        """What DuckDB answers; of windows those for which answers have come that are as much later as these wait."""
+        found = users_joins.answers(self.join, streams, own, connection, ended=ended)
+        if self.aggregated is None:
+            return found
+        latest = max((int(str(row[0])) for row in found), default=0)
+        every = self.aggregated.expected(self.join, found, connection)
+        wait_us = WINDOWS_WAIT_US + self.join.lateness_us + self.join.reach_us
+        return Counter({row: n for row, n in every.items() if ended or int(str(row[0])) + wait_us <= latest})
+
+
+@dataclass
+class Sent:
+    """Rows of eight sources in four streams, one of which is silent; ``since``: the log's length before them."""
+
+    chance: random.Random
+    servers: list[LineServer]
+    daemon: Daemon
+    since: int
+    begin_us: int
+    count: int = 0
+
+    def send(self, first: int, end: int) -> None:
+        """Some more, until all are in the log."""
+        silent = self.chance.randrange(4)
+        for n in range(first, end):
+            late = self.chance.choice([0, 0, 0, 1, 3, 11]) * SECOND if self.chance.random() < 0.3 else 0
+            of = self.chance.choice([place for place in range(len(self.servers)) if place // 2 != silent])
+            self._send(of, n, self.begin_us + n * SECOND // 3 - late + n)
+        self._wait()
+
+    def end(self) -> None:
+        """So much later that all answers from before are there."""
+        for n, of in enumerate(range(len(self.servers)), 2 * HALF):
+            self._send(of, n, self.begin_us + LAST + n)
+        self._wait()
+
+    def _send(self, of: int, n: int, at_us: int) -> None:
         row = {
-            "n": n, "item": chance.choice([None, 0, 1, 1, 2, -1]), "name": chance.choice(TEXTS),
-            "level": chance.choice([None, 0.0, -0.0, 0.5, 1.5, 2.0]), "at": 10**15 + n * SECOND // 3 - late + n,
+            "n": n, "item": self.chance.choice([None, 0, 1, 1, 2, -1]), "name": self.chance.choice(TEXTS),
+            "level": self.chance.choice([None, 0.0, -0.0, 0.5, 1.5, 2.0]), "at": at_us,
         }  # fmt: skip
-        servers[place].send(row)
-        sent += 1
-    return sent
+        self.servers[of].send(row)
+        self.count += 1
+
+    def _wait(self) -> None:
+        wait_for(lambda: len(users_joins.logged(self.daemon.data, self.since)[1]) == self.count)

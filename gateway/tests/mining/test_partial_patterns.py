@@ -81,6 +81,27 @@ def test_without_slots_each_row_is_the_next() -> None:
     assert {pattern for pattern, _ in rows[2:]} == {"a x *", "a * b", "* x b", "* x *", "* * b"}
 
 
+def test_a_period_without_slots_is_whole_with_its_last_row() -> None:
+    """Also where that is no symbol, and wherever the stream is cut."""
+    patterns, periods = PartialPatterns(2), []
+    for symbol in ["a", "b", "a", None, "a"]:
+        patterns.add([symbol])
+        periods.append(patterns.periods)
+        patterns = PartialPatterns.from_bytes(patterns.to_bytes())
+    assert periods == [0, 1, 1, 2, 2]
+    rows = [(row["pattern"], row["support"]) for row in patterns.found(0.5).to_pylist()]
+    assert rows == [("a *", 1.0), ("a b", 0.5), ("* b", 0.5)]
+    with pytest.raises(MiningError, match="slot 3 is of a period that was whole"):
+        PartialPatterns.from_bytes(whole_of_four().to_bytes()).add(["a"], [3])
+
+
+def whole_of_four() -> PartialPatterns:
+    made = PartialPatterns(4)
+    made.add(["a", "b", "c", "d"])
+    assert made.periods == 1
+    return made
+
+
 def test_periods_without_rows_count() -> None:
     patterns = PartialPatterns(2)
     patterns.add(["a", "a", "a"], [0, 2, 8])

@@ -51,7 +51,7 @@ def test_the_drawn_period_is_found_with_its_places() -> None:
     periods = Periods(10)
     periods.add(drawn(1)["s"])
     rows = periods.found(0.8).to_pylist()
-    assert {(row["symbol"], row["place"]) for row in rows if row["period"] == 4} == {
+    assert {(row["symbol"], row["offset"]) for row in rows if row["period"] == 4} == {
         ("a", 0),
         ("b", 1),
         ("c", 2),

@@ -169,7 +169,7 @@ def test_a_query_with_a_memory_keeps_its_way() -> None:
 def test_explain_says_where() -> None:
     catalog = Catalog()
     for node, parent in ((0, 65535), (1, 0), (2, 1), (3, 0)):
-        status = dict.fromkeys((field.name for field in packets.Status.subcons), 0)
+        status = dict.fromkeys((field.name for field in packets.Status.subcons), 0) | {"statics": []}
         catalog.update({**status, "node": node, "parent": parent, "uptime": 1}, 0)
     demand = Demand()
     demand.route_by([tree("nodeid")])

@@ -91,7 +91,8 @@ REFUSED = [
     ("SELECT temp FROM log, fast, recentlight ONCE", "recentlight",
      "3 storage points are too many at column 29: join at most 2, and sensors"),
     ("SELECT light FROM sensors a, sensors b ONCE", "sensors",
-     "sensors stands twice in FROM at column 30: name one of them's past, as in FROM sensors AS s, sensors HISTORY 1 day AS h"),
+     "sensors stands twice in FROM at column 30: name one of them's past, as in FROM sensors AS s, sensors HISTORY 1 day AS h, or say "
+     "within which WINDOW they join"),
     ("SELECT light FROM recentlight, recentlight ONCE", "recentlight",
      "two tables are called 'recentlight' at column 19: give each a name of its own, as in FROM recent AS a, recent AS b"),
     ("SELECT light FROM sensors s, recentlight r ONCE", "light",

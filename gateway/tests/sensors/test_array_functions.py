@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +16,25 @@ from scipy.stats import zscore
 from sklearn.neighbors import NearestNeighbors
 
 import skerry
+from gateway.tests.joins.test_joins_of_log import Running
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.served import served
 from skerry.client.errors import GatewayError
 from skerry.execution.source_matching import SourceRows, SourceView, _matched, delivered, given_back
+from skerry.execution.source_rows import read
+from skerry.joins.executor import table_bytes
+from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import SourcePlan
 from skerry.sensors.array_calls import column_of
 from skerry.sensors.definitions import SensorTable, define
+from skerry.sensors.evaluate import MOMENT
 from skerry.sensors.planning import planned
+from skerry.spark.join_file import JoinFile
 from skerry.sql.sensor_statements import CreateSensors, parse
+from skerry.storage.log import stream_log
+from skerry.storage.log.source_batches import SourceBatch, SourceFiles
+from skerry.storage.log.stream_log import StreamLog
 
 CHANNELS = np.arange(64)
 KNOWN = {
@@ -73,7 +84,7 @@ def test_arrays_of_a_table_are_compared_with_shapes_also_after_a_restart(
         ada.execute("CREATE SENSORS detectors (n INT, counts INT[] 'counts')")
         values = ", ".join(f"({n}, '{counts}')" for n, counts in enumerate(spectra))
         ada.execute(f"INSERT INTO detectors VALUES {values}")
-        assert ["counts", "INT[]", "counts", ""] in ada.execute("DESCRIBE detectors")["rows"]
+        assert ["counts", "INT[]", "counts", "", None, None] in ada.execute("DESCRIBE detectors")["rows"]
         rows = ada.query(SELECT)
         assert [column["type"] for column in rows.columns] == [
             "integer",
@@ -95,6 +106,52 @@ def test_arrays_of_a_table_are_compared_with_shapes_also_after_a_restart(
             row["n"] for row in ada.query("SELECT n FROM detectors WHERE NEAREST(counts, 'shapes') = 'low'")
         ]
         assert low == [n for n, row in enumerate(expected(spectra)) if row["nearest"] == "low" and n > 1]
+
+
+def test_a_stream_is_made_of_them_and_joins_calculate_them(tmp_path: Path) -> None:
+    table = made("CREATE SENSORS detectors (id INT, reading STREAM (n INT, counts INT[]))")
+    tables, file, log = {"detectors": table}, JoinFile(tmp_path), StreamLog(tmp_path)
+    seen = planned("CREATE STREAM seen AS " + SELECT + " WHERE n >= 0", tables, lambda _: KNOWN)
+    both = planned(
+        "SELECT a.n, NEAREST(b.counts, 'shapes') AS nearest FROM detectors a, detectors b WINDOW 0 s WHERE a.n = b.n "
+        "AND NEAREST(b.counts, 'shapes') <> 'low'", tables, lambda _: KNOWN,
+    )  # fmt: skip
+    plans_made = [plan.sources for plan in (seen, both) if plan is not None and plan.sources is not None]
+    for number, source in enumerate(plans_made, 1):
+        assert source.join is not None
+        file.append([["join", str(number), 0, source.join.executed()]])
+    running, spectra = Running(tmp_path), measured(3, 12)
+    log.append_sources([batch(table, spectra[:5], 0), batch(table, spectra[5:], 5)])
+    joined = running.batch()
+    assert joined is not None
+    log.append_sources(list(joined.answers))
+    found = [
+        rows_of_log(log, replace(source, stream=plans.answers_of(str(number), made=bool(source.made))))
+        for number, source in enumerate(plans_made, 1)
+    ]
+    right = expected(spectra)
+    assert sorted(found[0], key=lambda row: row["n"]) == right
+    other = [{"a.n": row["n"], "nearest": row["nearest"]} for row in right if row["nearest"] != "low"]
+    assert sorted(found[1], key=lambda row: row["a.n"]) == other
+
+
+def batch(table: SensorTable, spectra: list[list[int]], first: int) -> SourceBatch:
+    count = len(spectra)
+    times = pa.array(10**15 + first * 1000 + np.arange(count)).cast(MOMENT)
+    columns = {
+        plans.SOURCE: pa.array(np.ones(count, np.int64)), plans.TIME: times, plans.ARRIVAL: times,
+        "id": pa.array(np.ones(count, np.int64)), "reading.n": pa.array(np.arange(first, first + count)),
+        "reading.counts": pa.array(spectra, pa.list_(pa.int64())),
+    }  # fmt: skip
+    return SourceBatch(table.stream_number, count, 10**15, 10**15, table_bytes(pa.table(columns)))
+
+
+def rows_of_log(log: StreamLog, plan: SourcePlan) -> list[dict[str, Any]]:
+    first, records = stream_log.read_there(log.path, 0, stream_log.length(log.path))
+    mine = records["stream"] == plan.stream
+    numbers = np.arange(first, first + len(records), dtype=np.int64)[mine]
+    rows = [delivered(plan, of) for of in read(SourceFiles(log.path), numbers, records[mine]).values()]
+    return [row for delivery in rows if delivery is not None for row in delivery.columns.to_pylist()]
 
 
 def test_executors_give_back_values_and_not_what_they_are_of() -> None:

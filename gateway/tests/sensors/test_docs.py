@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from gateway.tests.opened import opened
+from gateway.tests.peer import RootPeer
 
 PAGE = Path(__file__).parents[3] / "docs" / "streams.md"
 
@@ -22,10 +23,10 @@ def commands() -> list[list[str]]:
     ]
 
 
-def test_what_the_page_says_can_be_asked(tmp_path: Path) -> None:
+def test_what_the_page_says_can_be_asked(peer: RootPeer, tmp_path: Path) -> None:
     asked = commands()
     assert {words[1] for words in asked} == {"query", "explain", "stream"}
-    with opened([], tmp_path) as gateway:
+    with opened(peer, tmp_path) as gateway:
         for _, what, text, *more in asked:
             match what:
                 case "query":

@@ -60,11 +60,13 @@ def test_static_columns_are_asked_without_opening_anything_and_survive_a_restart
     with opened(peer, tmp_path) as gateway, served(gateway) as url:
         ada = skerry.connect(url, user="ada")
         ada.execute("ALTER SENSORS detectors DROP floor")
-        assert ada.execute("SHOW SENSORS")["rows"] == [["detectors", "ada", 2, "id, place, reading"]]
+        assert ada.execute("SHOW SENSORS")["rows"] == [
+            ["detectors", "ada", 2, "id, place, reading", 0, 0.0, 0]
+        ]
         described = ada.execute("DESCRIBE detectors")
-        assert described["columns"] == ["column", "type", "unit", "what"]
-        assert ["reading.level", "DECIMAL", "ppm", ""] in described["rows"]
-        assert ["reading.at", "TIMESTAMP", "", "the row's time, format iso"] in described["rows"]
+        assert described["columns"] == ["column", "type", "unit", "what", "least", "greatest"]
+        assert ["reading.level", "DECIMAL", "ppm", "", None, None] in described["rows"]
+        assert ["reading.at", "TIMESTAMP", "", "the row's time, format iso", None, None] in described["rows"]
         assert "dropped" in ada.execute("DROP SENSORS detectors")["done"]
     with opened(peer, tmp_path) as gateway, served(gateway) as url:
         ada = skerry.connect(url, user="ada")
@@ -128,7 +130,10 @@ WRONG = [
     ("SELECT plac FROM detectors", "did you mean 'place'"),
     ("SELECT place FROM detectors WHERE place = 3", "a text is compared with a number"),
     ("SELECT place FROM detectors SAMPLE PERIOD 10 s", "motes are sampled, other sensors are not"),
-    ("SELECT s.nodeid, d.place FROM sensors AS s, detectors AS d", "no table of sensors"),
+    ("SELECT level FROM detectors WINDOW = 1 h", "WINDOW is for joins.*one stream meets nobody"),
+    ("SELECT level FROM detectors LATENESS 1 min", "LATENESS is for joins"),
+    ("SELECT s.nodeid, d.place FROM sensors AS s, detectors AS d", "without a bound between them: s | d"),
+    ("SELECT s.name, d.place FROM places AS s, detectors AS d", "'places' is no table of sensors"),
 ]
 
 

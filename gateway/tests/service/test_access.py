@@ -17,28 +17,33 @@ import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.ports import free_port
 from gateway.tests.process import COMMAND, Daemon, queue_rows, wait_for
-from skerry.api.access import new_token
+from skerry.api.tokens import new_token
+from skerry.client.operator import Operator
+from skerry.storage import operator_key
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
-TOKENS = {"ada": new_token(), "grace": new_token()}
 
 
-@pytest.fixture
-def token_file(tmp_path: Path) -> Path:
-    file = tmp_path / "tokens"
-    file.write_text("".join(f"{user}: {token}\n" for user, token in TOKENS.items()))
-    file.chmod(0o600)
-    return file
-
-
-@pytest.fixture
-def guarded(peer: RootPeer, tmp_path: Path, token_file: Path) -> Iterator[Daemon]:
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A gateway that asks for tokens."""
-    gateway = Daemon(peer.url, tmp_path / "data", token=TOKENS["ada"])
-    gateway.start("--token-file", str(token_file), "--user-queries", "3", "--user-rate", "50", "-v")
+    root, directory = RootPeer(), tmp_path_factory.mktemp("guarded")
+    gateway = Daemon(root.url, directory / "data", users=("ada", "grace"))
+    gateway.start("--tokens", "--user-queries", "3", "--user-rate", "50", "-v")
     yield gateway
     gateway.kill()
+    root.close()
+
+
+@pytest.fixture
+def guarded(begun: Daemon) -> Iterator[Daemon]:
+    """The same for one test after the other: both users are known, and have asked nothing."""
+    yield begun
+    operator = begun.operator()
+    for user in operator.users():
+        operator.remove(user["name"])
+    begun.tokens.update(operator.add_users("ada", "grace")["tokens"])
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,20 +56,31 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_elsewhere_only_with_a_token(peer: RootPeer, tmp_path: Path, token_file: Path) -> None:
+def test_elsewhere_tokens_are_asked_for_and_a_newcomer_is_told_how_to_come_by_one(
+    peer: RootPeer, tmp_path: Path
+) -> None:
     options = ("gateway", "--link", peer.url, "--data", str(tmp_path / "data"))
-    for host in ("0.0.0.0", "[::]"):
-        refused = run(*options, "--listen", f"{host}:{free_port()}")
-        assert refused.returncode == 1
-        assert "give it --token-file FILE" in refused.stderr
-        assert len(refused.stderr.splitlines()) == 1
-    token_file.chmod(0o604)
-    assert "chmod o-rwx" in run(*options, "--token-file", str(token_file)).stderr
-    assert "give both" in run(*options, "--tls-cert", str(token_file)).stderr
+    assert "give both" in run(*options, "--tls-cert", str(tmp_path)).stderr
     assert "expected HOST:PORT" in run(*options, "--listen", "8642").stderr
-    token_file.chmod(0o600)
-    daemon = Daemon(peer.url, tmp_path / "data", token=TOKENS["ada"])
-    daemon.start("--listen", f"0.0.0.0:{daemon.port}", "--token-file", str(token_file))
+    daemon = Daemon(peer.url, tmp_path / "data")
+    daemon.launch("--listen", f"0.0.0.0:{daemon.port}")
+    wait_for(lambda: "nobody may ask yet" in daemon.log.read_text())
+    [told] = [line for line in daemon.log.read_text().splitlines() if "nobody may ask yet" in line]
+    command = told.partition("'skerry ")[2].partition("'")[0].replace("NAME", "ada").split()
+    url = ("--data", str(daemon.data), "--url", daemon.url)
+    added = run(*command, "--url", daemon.url)
+    assert (added.returncode, added.stderr) == (0, "")
+    [(name, token)] = [line.split() for line in added.stdout.splitlines()]
+    assert name == "ada"
+    assert run("user", "list", *url).stdout.splitlines()[1].startswith("ada ")
+    renewed = run("user", "renew", "ada", *url).stdout.split()[1]
+    ada = skerry.connect(daemon.url, token=renewed)
+    assert ada.queries() == []
+    removed = run("user", "remove", "ada", *url)
+    assert (removed.stdout, removed.stderr) == ("", "skerry: ada is removed\n")
+    for client in (ada, skerry.connect(daemon.url, token=token), skerry.connect(daemon.url)):
+        with pytest.raises(skerry.GatewayError, match="token"):
+            client.queries()
     daemon.kill()
 
 
@@ -90,7 +106,7 @@ def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
 
 
 def test_users_see_and_stop_only_their_own(guarded: Daemon) -> None:
-    ada, grace = (skerry.connect(guarded.url, token=TOKENS[user]) for user in ("ada", "grace"))
+    ada, grace = (guarded.client(user) for user in ("ada", "grace"))
     hers = ada.query("CREATE STORAGE POINT recent SIZE 4 AS SELECT temp FROM sensors SAMPLE PERIOD 2 s")
     his = grace.query("SELECT r.temp FROM sensors s, recent r WHERE s.temp > r.temp SAMPLE PERIOD 2 s")
     assert [entry["id"] for entry in ada.queries()] == [hers.id]
@@ -111,13 +127,13 @@ def test_users_see_and_stop_only_their_own(guarded: Daemon) -> None:
     assert grace.stop_by("DROP ALL") == [his.id]
     assert [entry["id"] for entry in ada.queries()] == [hers.id]
     with pytest.raises(skerry.GatewayError, match="the request is ada's"):
-        skerry.connect(guarded.url, user="grace", token=TOKENS["ada"]).queries()
-    listed = run("list", "--url", guarded.url, SKERRY_TOKEN=TOKENS["ada"])
+        skerry.connect(guarded.url, user="grace", token=guarded.tokens["ada"]).queries()
+    listed = run("list", "--url", guarded.url, SKERRY_TOKEN=guarded.tokens["ada"])
     assert "recent" in listed.stdout
-    refused = run("stop", hers.id, "--url", guarded.url, SKERRY_TOKEN=TOKENS["grace"])
+    refused = run("stop", hers.id, "--url", guarded.url, SKERRY_TOKEN=guarded.tokens["grace"])
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == f"skerry: no query {hers.id}: 'skerry list' shows those there are\n"
-    assert run("stop", hers.id, "--url", guarded.url, SKERRY_TOKEN=TOKENS["ada"]).returncode == 0
+    assert run("stop", hers.id, "--url", guarded.url, SKERRY_TOKEN=guarded.tokens["ada"]).returncode == 0
 
 
 def test_nothing_without_a_token_and_no_token_in_the_log(guarded: Daemon) -> None:
@@ -138,13 +154,11 @@ def test_nothing_without_a_token_and_no_token_in_the_log(guarded: Daemon) -> Non
     refused = run("list", "--url", guarded.url)
     assert refused.stderr == "skerry: no token: set SKERRY_TOKEN, or send 'Authorization: Bearer …'\n"
     log = guarded.log.read_text()
-    assert not any(token in log for token in (*TOKENS.values(), stranger))
+    assert not any(token in log for token in (*guarded.tokens.values(), stranger))
 
 
-def test_who_is_taken_out_of_the_file_is_read_to_no_more_and_told_why(
-    guarded: Daemon, token_file: Path
-) -> None:
-    grace = skerry.connect(guarded.url, token=TOKENS["grace"])
+def test_who_is_removed_is_read_to_no_more_and_told_why(guarded: Daemon) -> None:
+    grace = guarded.client("grace")
     asked = grace.query(SQL)
     refused: list[str] = []
 
@@ -168,18 +182,21 @@ def test_who_is_taken_out_of_the_file_is_read_to_no_more_and_told_why(
         reader.start()
     with grace.http.stream("GET", f"/queries/{asked.id}/rows") as raw:
         wait_for(lambda: guarded.client().status()["feeds"] == 4)
-        token_file.write_text(f"ada: {TOKENS['ada']}\n")
+        # What stops with him is his alone.
+        hers = guarded.client().query(SQL)
+        assert guarded.operator().remove("grace") == {"stopped": [asked.id], "kept": []}
         for reader in readers:
             reader.join(240)
         *_, kind, data, _ = raw.iter_lines()
-    why = "the gateway does not know this token any more: it was taken out of its token file, or is no longer grace's"
+    why = "the gateway does not know this token any more: grace was removed, or has a new one"
     assert refused == [why] * 3, "at once, not when they come back"
     assert (kind, data) == ("event: refused", f"data: {why}")
     assert guarded.client().status()["feeds"] == 0
+    assert [entry["id"] for entry in guarded.client().queries()] == [hers.id]
 
 
 def test_limits_are_each_users(guarded: Daemon) -> None:
-    ada, grace = (skerry.connect(guarded.url, token=TOKENS[user]) for user in ("ada", "grace"))
+    ada, grace = (guarded.client(user) for user in ("ada", "grace"))
     for _ in range(3):
         last = ada.query(SQL)
     with pytest.raises(
@@ -255,22 +272,22 @@ def listening(*arguments: str) -> Iterator[str]:
 def test_https(
     peer: RootPeer,
     tmp_path: Path,
-    token_file: Path,
     certificate: tuple[Path, Path],
     workers: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = str(tmp_path / "data")
-    secured = (
-        "--token-file", str(token_file), "--tls-cert", str(certificate[0]), "--tls-key", str(certificate[1]), "--data", data,
-    )  # fmt: skip
-    with listening("gateway", "--link", peer.url, *secured, *workers) as url:
-        untrusted = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"])
+    secured = ("--tls-cert", str(certificate[0]), "--tls-key", str(certificate[1]), "--data", data)
+    with listening("gateway", "--link", peer.url, "--tokens", *secured, *workers) as url:
+        wait_for((tmp_path / "data" / operator_key.FILE).exists)
+        untrusted = run("user", "list", "--data", data, "--url", url)
         assert "certificate" in untrusted.stderr.lower(), "a certificate that nobody vouches for"
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-        found = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"])
+        operator = Operator(url, operator_key.read(tmp_path / "data"))
+        token = operator.add_users("ada")["tokens"]["ada"]
+        found = run("status", "--url", url, SKERRY_TOKEN=token)
         assert found.returncode == 0, found.stderr
-        ada = skerry.connect(url, token=TOKENS["ada"])
+        ada = skerry.connect(url, token=token)
         wait_for(lambda: ada.status()["link"]["state"] == "connected")
         asked = ada.query(SQL)
         wait_for(peer.programs)
@@ -280,6 +297,6 @@ def test_https(
         assert asked.to_arrow(rows=30).column("temp").to_pylist() == expected
         # One that serves beside it trusts its certificate as clients do.
         with listening("serve", "--gateway", url, *secured) as beside:
-            at = skerry.connect(beside, token=TOKENS["ada"])
+            at = skerry.connect(beside, token=token)
             assert at.resume(asked.id).to_arrow(rows=30).column("temp").to_pylist() == expected
             wait_for(lambda: len(at.status()["api_workers"]) == len(workers) + 1)

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ import duckdb
 import pytest
 
 import skerry
-from gateway.tests.killed import drawn_seed
 from gateway.tests.peer import RootPeer
 from gateway.tests.ports import free_port
 from gateway.tests.process import COMMAND, Daemon, queue_rows, wait_for
+from skerry.client.operator import Operator
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 #: From the start to the first row, in s: by then everybody has asked.
@@ -49,7 +50,7 @@ class Serving:
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
 
     def client(self, user: str | None = None) -> skerry.Client:
-        return skerry.connect(self.url, user=user, token=self._daemon.token)
+        return skerry.connect(self.url, user=user, token=self._daemon.token_of(user))
 
     def kill(self, number: int = signal.SIGKILL) -> int:
         self.process.send_signal(number)
@@ -66,6 +67,12 @@ def resumed(client: skerry.Client, rows: skerry.Rows, limit_s: float = 120) -> s
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
+
+
+def at_its_end(client: skerry.Client, query: str) -> None:
+    """Read a query to its end, or until its user is refused."""
+    with suppress(skerry.GatewayError):
+        list(client.resume(query))
 
 
 @dataclass
@@ -182,9 +189,9 @@ def workers(client: skerry.Client) -> dict[str, dict[str, Any]]:
 
 
 def test_readers_get_the_same_at_each_process_whatever_is_killed(
-    peer: RootPeer, tmp_path: Path, ended: list[Any]
+    peer: RootPeer, tmp_path: Path, ended: list[Any], drawn_seed: int
 ) -> None:
-    draw = random.Random(drawn_seed())
+    draw = random.Random(drawn_seed)
     daemon = Daemon(peer.url, tmp_path / "data")
     ended.append(daemon)
     daemon.start()
@@ -247,20 +254,38 @@ def test_readers_get_the_same_at_each_process_whatever_is_killed(
     wait_for(lambda: workers(daemon.client()) == {})
 
 
+def come_and_go(daemon: Daemon, asked: skerry.Rows) -> None:
+    """Who is removed is at no process any more, and who has a new token, as ada, has his queries."""
+    eve = daemon.client("eve")
+    gone = eve.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
+    reading = [threading.Thread(target=at_its_end, args=[eve, gone.id]) for _ in range(4)]
+    for reader in reading:
+        reader.start()
+    wait_for(lambda: daemon.client().status()["feeds"] == 4)
+    assert daemon.operator().remove("eve")["stopped"] == [gone.id]
+    for reader in reading:
+        reader.join(60)
+    assert not any(reader.is_alive() for reader in reading)
+    for _ in range(8):
+        with pytest.raises(skerry.GatewayError, match="does not know this token"):
+            eve.resume(gone.id)
+    before = daemon.client("ada")
+    daemon.tokens.update(daemon.operator().renew("ada")["tokens"])
+    assert [query["id"] for query in daemon.client("ada").queries()] == [asked.id]
+    with pytest.raises(skerry.GatewayError, match="does not know this token"):
+        before.queries()
+
+
 def test_the_gateways_own_workers_share_its_address_and_are_started_again(
     peer: RootPeer, tmp_path: Path, ended: list[Any]
 ) -> None:
     draw = random.Random(46)
-    tokens = tmp_path / "tokens"
-    tokens.write_text("ada: " + "a" * 24 + "\nben: " + "b" * 24 + "\n")
-    tokens.chmod(0o600)
-    daemon = Daemon(peer.url, tmp_path / "data", "a" * 24)
+    daemon = Daemon(peer.url, tmp_path / "data", users=("ada", "ben", "eve"))
     ended.append(daemon)
     options = (
         "--api-workers",
         "2",
-        "--token-file",
-        str(tokens),
+        "--tokens",
         "--user-queries",
         "2",
         "--user-rate",
@@ -269,6 +294,8 @@ def test_the_gateways_own_workers_share_its_address_and_are_started_again(
     daemon.start(*options)
     with pytest.raises(skerry.GatewayError, match="does not know this token"):
         skerry.connect(daemon.url, token="c" * 24).status()
+    with pytest.raises(skerry.GatewayError, match=r"takes operator\.key of the gateway's data directory"):
+        Operator(daemon.url, "c" * 64).remove("ada")
     wait_for(lambda: {one["state"] for one in workers(daemon.client()).values()} == {"connected"})
     client = daemon.client()
     asked = client.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
@@ -285,7 +312,9 @@ def test_the_gateways_own_workers_share_its_address_and_are_started_again(
     for feed in feeds:
         feed.close()  # type: ignore[attr-defined]
     with pytest.raises(skerry.GatewayError, match=f"no query {asked.id}"):
-        skerry.connect(daemon.url, token="b" * 24).resume(asked.id)
+        daemon.client("ben").resume(asked.id)
+    come_and_go(daemon, asked)
+    client = daemon.client()
     # Readers who were at a worker that is gone go on at another one, or the same.
     got: list[float] = []
     stop = threading.Event()
@@ -310,7 +339,7 @@ def test_the_gateways_own_workers_share_its_address_and_are_started_again(
     reading.join(120)
     assert got == [(2000 + 10 * e + n) / 100 for e in range(60, 100) for n in range(1, 4)]
     # One of another machine comes in at the same address.
-    further = Serving(daemon, "--token-file", str(tokens))
+    further = Serving(daemon)
     ended.append(further)
     further.start()
     assert [one["state"] for one in workers(further.client()).values()] == ["connected"] * 3
@@ -322,23 +351,25 @@ def test_the_gateways_own_workers_share_its_address_and_are_started_again(
 
 
 def test_what_is_wrong_with_a_worker_is_said(peer: RootPeer, tmp_path: Path, ended: list[Any]) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text("ada: " + "a" * 24 + "\n")
-    tokens.chmod(0o600)
-    daemon = Daemon(peer.url, tmp_path / "data", "a" * 24)
+    daemon = Daemon(peer.url, tmp_path / "data")
     ended.append(daemon)
-    daemon.start("--token-file", str(tokens))
+    daemon.start()
     other = tmp_path / "other"
     (other / "log").mkdir(parents=True)
-    (other / "workers.key").write_text("0" * 64 + "\n")
+    (other / "operator.key").write_text("0" * 64 + "\n")
     nowhere = f"http://127.0.0.1:{free_port()}"
-    guarded = ("--token-file", str(tokens))
     cases: list[tuple[str, tuple[str, ...]]] = [
-        ("there is no such directory", ("--data", str(tmp_path / "none"), "--gateway", daemon.url, *guarded)),
-        ("no gateway's data directory", ("--data", str(tmp_path), "--gateway", daemon.url, *guarded)),
-        ("key is not the gateway's", ("--data", str(other), "--gateway", daemon.url, *guarded)),
-        (f"no gateway at {nowhere}", ("--data", str(daemon.data), "--gateway", nowhere, *guarded)),
-        ("the gateway asks for tokens", ("--data", str(daemon.data), "--gateway", daemon.url)),
+        ("there is no such directory", ("--data", str(tmp_path / "none"), "--gateway", daemon.url)),
+        ("no gateway's data directory", ("--data", str(tmp_path), "--gateway", daemon.url)),
+        (
+            "takes operator.key of the gateway's data directory",
+            ("--data", str(other), "--gateway", daemon.url),
+        ),
+        (f"no gateway at {nowhere}", ("--data", str(daemon.data), "--gateway", nowhere)),
+        (
+            "the gateway asks for no tokens",
+            ("--data", str(daemon.data), "--gateway", daemon.url, "--listen", "0.0.0.0:0"),
+        ),
         (
             "in use",
             ("--data", str(daemon.data), "--gateway", daemon.url, "--listen", f"127.0.0.1:{daemon.port}"),
@@ -352,4 +383,4 @@ def test_what_is_wrong_with_a_worker_is_said(peer: RootPeer, tmp_path: Path, end
         assert done.returncode == 1, (text, done.stderr)
         assert text in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1, done.stderr
-    assert (daemon.data / "workers.key").stat().st_mode & 0o777 == 0o600
+    assert (daemon.data / "operator.key").stat().st_mode & 0o777 == 0o600

@@ -27,7 +27,7 @@ from skerry.planner.planner import plan_query
 from skerry.service.inventory import Inventory
 from skerry.service.queries import Queries, UserQuery
 from skerry.sql.errors import QueryError
-from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.attributes import BY_NAME, STATICS_MAXIMUM
 from skerry_protocol.codec import decode, encode
 from skerry_protocol.commands import event_number
 from skerry_protocol.extensions import Declared
@@ -58,7 +58,7 @@ def test_all_tables_are_there_before_anything_is_known() -> None:
         columns, rows = made.select(f"SELECT * FROM {table}")
         assert (len(columns) > 1, rows) == (True, [])
     [[attributes]] = made.select("SELECT COUNT(*) FROM attributes")[1]
-    assert attributes == len(BY_NAME)
+    assert attributes == len(BY_NAME) - STATICS_MAXIMUM
     assert made.select("SELECT low, high FROM commands WHERE command = 'leds'")[1] == [[0, 7]]
     assert ["boot"] in made.select("SELECT event FROM events WHERE query IS NULL")[1]
 
@@ -183,7 +183,9 @@ def test_tags_are_set_as_a_whole_or_not_at_all() -> None:
         assert tags.of(7) == {"floor": "2", "room": "12"}
     assert tags.set(7, {"room": "13", "floor": None}, "grace", NOW + 1) == {"room": "13"}
     assert tags.all() == [(7, "room", "13", "grace", NOW + 1)]
-    assert Tags.from_rows(tags.rows()).all() == tags.all()
+    again = Tags()
+    again.restore(tags.rows())
+    assert again.all() == tags.all()
 
 
 def test_only_known_motes_are_tagged() -> None:

@@ -35,7 +35,7 @@ def roots() -> Iterator[list[RootPeer]]:
 
 @pytest.fixture
 def both(roots: list[RootPeer], tmp_path: Path) -> Iterator[Daemon]:
-    gateway = Daemon(roots[0].url, tmp_path / "data", None, roots[1].url)
+    gateway = Daemon(roots[0].url, tmp_path / "data", roots[1].url)
     yield gateway
     if gateway.process is not None and gateway.process.poll() is None:
         gateway.kill()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from gateway.tests.executors import Executors
 from gateway.tests.logs import STREAMS, Log, happenings, logs
 from gateway.tests.users import User, users
+from skerry.api.access import Access
 from skerry.delivery import buffers
 from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
@@ -28,6 +29,7 @@ from skerry.serving.worker import Worker
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
 from skerry.storage.log.stream_log import StreamLog
+from skerry.storage.state.published_users import PublishedUsers
 from skerry.streams.stream import Stream
 
 
@@ -61,7 +63,9 @@ class Site:
         self.executors.publishing = True
         self.log = StreamLog(directory)
         self.queries = Queries()
-        self.worker = Worker(directory, tokens=False, closed=lambda _: None)
+        self.worker = Worker(
+            directory, Access(PublishedUsers(directory), open=True), guarded=False, closed=lambda _: None
+        )
         self.news: deque[dict[str, Any]] = deque()
         self.readers: dict[str, Reader] = {}
         self.start()

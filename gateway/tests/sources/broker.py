@@ -21,7 +21,8 @@ _PATH = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/sbin"
 class Broker:
     """It keeps what it has over :meth:`kill` and :meth:`start`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, certified: Path | None = None) -> None:
+        """``certified``: a folder with ``cert.pem`` and ``key.pem``, with which it speaks TLS."""
         folder.mkdir()
         self.port, self._config = free_port(), folder / "mosquitto.conf"
         passwords = folder / "passwords"
@@ -34,6 +35,11 @@ class Broker:
         self._config.write_text(
             f"user {getpass.getuser()}\nlistener {self.port} 127.0.0.1\npassword_file {passwords}\npersistence true\n"
             f"persistence_location {folder}/\nmax_queued_messages 0\n"
+            + (
+                f"certfile {certified}/cert.pem\nkeyfile {certified}/key.pem\n"
+                if certified is not None
+                else ""
+            )
         )
         self._process: subprocess.Popen[bytes] | None = None
         self.start()

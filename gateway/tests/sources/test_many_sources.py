@@ -10,7 +10,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from gateway.tests.killed import drawn_seed
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
@@ -123,9 +122,9 @@ def insert(servers: list[LineServer]) -> str:
     return f"INSERT INTO detectors VALUES {', '.join(rows)}"
 
 
-def test_drawn_conditions_give_what_duckdb_answers(peer: RootPeer, tmp_path: Path) -> None:
+def test_drawn_conditions_give_what_duckdb_answers(peer: RootPeer, tmp_path: Path, drawn_seed: int) -> None:
     """The work of executors, in this process: 90 users' conditions over the rows of twenty sources."""
-    drawn, sent = Drawn(drawn_seed()), Sent()
+    drawn, sent = Drawn(drawn_seed), Sent()
     servers = [LineServer() for _ in range(SOURCES)]
     with opened(peer, tmp_path) as gateway:
         gateway.queries.ask(CREATE, "ada")
@@ -175,8 +174,8 @@ def rows_of(gateway: Gateway, query: UserQuery) -> list[tuple[Any, ...]]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_users_come_and_go_while_the_gateway_is_killed(daemon: Daemon) -> None:
-    drawn, sent = Drawn(drawn_seed()), Sent()
+def test_users_come_and_go_while_the_gateway_is_killed(daemon: Daemon, drawn_seed: int) -> None:
+    drawn, sent = Drawn(drawn_seed), Sent()
     servers = [LineServer() for _ in range(SOURCES)]
     daemon.start()
     ada = daemon.client("ada")

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import random
 import signal
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
 from gateway.tests.sources.one_source import SHORT, again, come, one_source, rows, state
+from skerry.sensors.definitions import define
 from skerry.sources import replay_clock
+from skerry.sources.opening import Opener
 from skerry.sources.progress import Progress
-from skerry.sources.stream_type import AddressError, Read, Sensor, StreamType
+from skerry.sources.reading import Reading
+from skerry.sources.stream_type import AddressError, Read, Sensor, StreamType, types
+from skerry.sql import sensor_statements
+from skerry.sql.sensor_statements import CreateSensors
 from skerry.storage.log.source_positions import Position
 from skerry.storage.log.stream_log import StreamLog
 
@@ -132,6 +140,9 @@ def test_a_clock_keeps_its_replays_together() -> None:
     assert replay_clock.clock_of("together", None, fast) is clock
     with pytest.raises(AddressError, match="clock=together goes at speed=max"):
         replay_clock.clock_of("together", 2.0, object())
+    # It stands until all that were opened together have told what they have.
+    assert clock.wait_s(slow, noon) > 0
+    assert clock.wait_s(fast, noon) > 0
     wait_for(lambda: clock.wait_s(slow, noon) <= 0)
     # As fast as can be: none is further ahead than a step of what the slowest has next.
     assert clock.wait_s(fast, noon + timedelta(seconds=1)) <= 0
@@ -142,6 +153,51 @@ def test_a_clock_keeps_its_replays_together() -> None:
     assert clock.wait_s(fast, noon + timedelta(days=3)) <= 0
     replay_clock.left("together", clock, fast)
     assert replay_clock.clock_of("together", 2.0, fast) is not clock
+
+
+def test_replays_catch_up_together_where_a_machine_has_stood_still(tmp_path: Path, drawn_seed: int) -> None:
+    """Rows of two days within a blink: what has not been taken for a while comes in the order of its times, but for a lead."""
+    minutes, steps = 2 * 1440, {"a": 1, "b": 7}
+    for name, step in steps.items():
+        lines = (
+            f"{minute},2002-11-{6 + minute // 1440:02} {minute // 60 % 24:02}:{minute % 60:02}:00"
+            for minute in range(0, minutes, step)
+        )
+        (tmp_path / f"{name}.csv").write_text("rain,moment\n" + "\n".join(lines))
+    statement = sensor_statements.parse(SHORT)
+    assert isinstance(statement, CreateSensors)
+    table, opener = define(statement, "ada", 1), Opener(types(), tmp_path, None, tmp_path)
+    chance, taken = random.Random(drawn_seed), list[int]()
+    # Nobody begins before all are there, however long it takes to open them.
+    last = object()
+    clock = replay_clock.clock_of("still", 1e6, last)
+
+    async def played() -> None:
+        readings = [
+            Reading(
+                table,
+                number,
+                (number, f"replay://{tmp_path}/{name}.csv?speed=1000000&clock=still"),
+                opener,
+                lambda: None,
+            )
+            for number, name in enumerate(steps, 1)
+        ]
+        while len(clock._next) <= len(steps):
+            await asyncio.sleep(0.001)
+        replay_clock.left("still", clock, last)
+        while any(one.waiting or one.state.state != "ended" for one in readings):
+            # The gateway takes nothing for as long as a machine may stand still.
+            await asyncio.sleep(chance.choice([0.001, 0.005, 0.1]))
+            for one in readings:
+                taken.extend(row.time_us for row in one.take(2048))
+            assert not [one.state.why for one in readings if one.state.why]
+
+    asyncio.run(played())
+    assert len(taken) == sum(len(range(0, minutes, step)) for step in steps.values())
+    behind = np.maximum.accumulate(taken) - np.array(taken)
+    # What one has read is a lead ahead of the other's next, which may be as far ahead of that one's last; a next row lies a step behind.
+    assert behind.max() <= (3 * replay_clock.LEAD.total_seconds() + 2 * 7 * 60) * 1e6
 
 
 class Counting(StreamType):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,13 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.tests.killed import drawn_seed
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
+from gateway.tests.sources.killed_windows import check_killed
 from gateway.tests.sources.line_server import LineServer, Reader
+from skerry.sensors.store import Done
 from skerry.service.gateway import Gateway
 from skerry.service.queries import UserQuery
+from skerry.sql.errors import QueryError
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
 
@@ -42,6 +45,10 @@ AGGREGATES = [
     "AVG(level)", "AVG(counted)", "AVG(heat)", "MIN(gas)", "MAX(gas)", "MIN(level)", "MAX(counted)", "MAX(heat)", "MIN(seen)",
     "MAX(counted * 2 - id)", "MIN(place)",
 ]  # fmt: skip
+JOINED = (
+    "SELECT a.gas, b.counted FROM detectors AS a, detectors AS b WINDOW = 1 h "
+    "WHERE a.id = 1 AND b.id = 2 AND a.gas = b.gas AND b.counted > 0"
+)
 GROUPS = ["place", "gas", "ok", "counted", "id % 2", "level", "heat"]
 
 
@@ -210,9 +217,9 @@ def last_of(one: Drawn, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [row for _, row in found.values()]
 
 
-def test_drawn_windows_give_what_duckdb_answers(peer: RootPeer, tmp_path: Path) -> None:
+def test_drawn_windows_give_what_duckdb_answers(peer: RootPeer, tmp_path: Path, drawn_seed: int) -> None:
     """Of replays that end, whose rows come in whatever order: once they have ended all windows have come."""
-    chance, database = random.Random(drawn_seed()), new_database()
+    chance, database = random.Random(drawn_seed), new_database()
     (tmp_path / "streams").mkdir()
     with opened(peer, tmp_path) as gateway:
         gateway.queries.ask(CREATE, "ada")
@@ -226,6 +233,7 @@ def test_drawn_windows_give_what_duckdb_answers(peer: RootPeer, tmp_path: Path) 
             )
         asked = drawn_queries(chance, 60)
         queries = [gateway.queries.ask(one.sql, "ada") for one in asked]
+        assert "of a and b bring rows is not known yet" in gateway.queries.explain(JOINED)["text"]
         newest = drawn_queries(chance, 15)
         latest = [gateway.queries.ask(latest_sql(one, "LATEST detectors"), "ada") for one in newest]
         once = gateway.queries.ask("SELECT COUNT(*) FROM LATEST detectors ONCE WAIT 1 h", "ada")
@@ -248,12 +256,55 @@ def test_drawn_windows_give_what_duckdb_answers(peer: RootPeer, tmp_path: Path) 
             wanted, found = latest_expected(database, one), sorted(last_answer(gateway, query), key=repr)
             # That there is nothing any more is no row.
             assert found == wanted or not wanted, query.sql
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        everyone = [query for query in (*queries, *latest, once) if isinstance(query, UserQuery)]
+        check_killed(gateway, everyone, kept, chance, 4)
         gateway.history.compact()
         past = gateway.queries.ask("SELECT COUNT(*) FROM detectors HISTORY 50 year ONLY", "ada")
         assert isinstance(past, UserQuery)
         assert rows_of(gateway, past) == [(SOURCES * 150,)]
+        check_statistics(gateway, database)
         assert isinstance(once, UserQuery)
         assert rows_of(gateway, once) == [(SOURCES,)]
+
+
+def check_statistics(gateway: Gateway, database: duckdb.DuckDBPyConnection) -> None:
+    """What is known of the sources stands in the catalog, and planners of joins go by it."""
+    [stream] = gateway.sources.streams()
+    [bounds] = database.execute("SELECT min(counted), max(counted) FROM detectors").fetchall()
+    assert (stream["rows"], stream["errors"], stream["ranges"]["reading.counted"]) == (
+        SOURCES * 150,
+        0,
+        bounds,
+    )
+    columns, [[least, greatest, width]] = gateway.inventory.select(
+        "SELECT least, greatest, bytes FROM source_fields WHERE sensors = 'detectors' AND field = 'reading.counted'"
+    )
+    assert ((least, greatest), columns[2]) == (bounds, "bytes")
+    assert 8 <= width < 10, "an INT has eight bytes, and each eighth one that says which are NULL"
+    of_sources = gateway.inventory.select(
+        "SELECT rows, errors, rate > 0 FROM sources WHERE sensors = 'detectors'"
+    )
+    assert of_sources[1] == [[150, 0, 1]] * SOURCES
+    described = gateway.queries.ask("DESCRIBE detectors", "ada")
+    assert isinstance(described, Done)
+    assert ("reading.counted", "INT", "", "", *bounds) in described.rows
+    shown = gateway.queries.ask("SHOW SENSORS", "ada")
+    assert isinstance(shown, Done)
+    assert shown.rows[0][4] == SOURCES * 150
+    counts = dict(
+        database.execute("SELECT id, 149000 / (max(ms) - min(ms)) FROM detectors GROUP BY id").fetchall()
+    )
+    keeps = gateway.queries.explain(JOINED)["text"].splitlines()[-1]
+    # An hour, and ten minutes of LATENESS; of b conditions leave rows out.
+    assert keeps.startswith(
+        f"windows keep about at most {counts[1] * 4200:,.0f} of a and {counts[2] * 4200:,.0f} of b rows, "
+    )
+    with pytest.raises(QueryError) as refused:
+        gateway.queries.ask(JOINED.replace("1 h", "36500 day"), "ada")
+    assert "more than the limit of 4,295 MB: of a alone " in refused.value.message
+    assert re.match(r"WINDOW = \d+ day would fit, or conditions that fewer rows pass", refused.value.hint)
 
 
 def last_answer(gateway: Gateway, query: UserQuery) -> list[tuple[Any, ...]]:
@@ -267,9 +318,9 @@ def last_answer(gateway: Gateway, query: UserQuery) -> list[tuple[Any, ...]]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_windows_of_spark_s_executors_go_on_after_kill_9(daemon: Daemon) -> None:
+def test_windows_of_spark_s_executors_go_on_after_kill_9(daemon: Daemon, drawn_seed: int) -> None:
     """Of one source, whose rows are in the order of their times; some users come in the middle of them."""
-    chance, server = random.Random(drawn_seed()), LineServer()
+    chance, server = random.Random(drawn_seed), LineServer()
     database = new_database()
     rows = drawn_rows(chance, 300)
     fill(database, 1, rows)

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, ask, queue_rows, wait_for
-from skerry.spark.checkpoint import usable
+from skerry.spark.checkpoint import lost_state, usable
 from skerry.storage.log.record import RECORD
 from skerry.storage.log.stream_log import StreamLog
 
@@ -88,6 +88,31 @@ def test_one_that_is_damaged_is_named_and_taken_away(
     assert said in told
     assert str(data / "checkpoint") in told
     assert "from row 0 on" in told
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        (
+            "SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.",
+            True,
+        ),
+        ("IOException: Error reading delta file file:/data/joins/checkpoint/state/0/3/17.delta of …", True),
+        ("[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart streaming query with …", True),
+        (
+            "malformed input around byte 39\njava.io.UTFDataFormatException: malformed input around byte 39\n\tat "
+            "org.apache.spark.sql.execution.streaming.state.StateSchemaCompatibilityChecker$.readSchemaFile(StateSchemaCompatibilityChecker.scala:331)",
+            True,
+        ),
+        (
+            "at org.apache.spark.sql.execution.streaming.state.StateStoreRDD.compute(StateStoreRDD.scala:134)",
+            False,
+        ),
+        ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", False),
+    ],
+)
+def test_what_joins_have_kept_is_told_from_other_errors(said: str, lost: bool) -> None:
+    assert lost_state(said) is lost
 
 
 def numbers(data: Path, name: str) -> list[int]:

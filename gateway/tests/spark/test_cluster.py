@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +19,9 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.cluster import Cluster, can_be_stale, session_of
-from gateway.tests.killed import Site, drawn_seed
+from gateway.tests.joins.drawn import draw_any
+from gateway.tests.joins.test_joins_of_log import batch_of, drawn_rows
+from gateway.tests.killed import Site
 from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
 from gateway.tests.pasts import (
     endless_past,
@@ -30,6 +34,7 @@ from gateway.tests.pasts import (
 )
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
+from gateway.tests.spark.join_flow import JoinFlow
 from gateway.tests.users import User, users
 from skerry.delivery.engine import Engine
 from skerry.execution.matched import MatchedBatch
@@ -49,6 +54,9 @@ from skerry.storage.log.record import RECORD, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore
+
+#: Rows of a batch that joins take while something is lost.
+JOINED = 25
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -327,8 +335,44 @@ class TestWorkersAreLost:
         flow.wait()
 
 
+def test_joins_answer_once_what_duckdb_does_whatever_is_lost(
+    cluster: Cluster, tmp_path: Path, drawn_seed: int
+) -> None:
+    chance, rows = random.Random(drawn_seed), drawn_rows(random.Random(drawn_seed), 5 * JOINED)
+    joins = {str(place): draw_any(drawn_seed + place).join for place in range(8)}
+    flow = JoinFlow(cluster.url, tmp_path, joins)
+
+    def slow_worker() -> None:
+        wait_for(lambda: all(cluster.started()))
+        pids = chance.choice(cluster.started())
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        flow.append(batch_of(rows[:JOINED]))
+        del rows[:JOINED]
+        flow.begun()
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+    def lose_worker() -> None:
+        cluster.lose_worker()
+        # What the next one knows of the set of joins, of what they keep and of the log is some time old.
+        cluster.add_worker(stale=tmp_path if can_be_stale() else None)
+
+    try:
+        for lose in (flow.kill_driver, slow_worker, lose_worker, lambda: None):
+            flow.append(batch_of(rows[:JOINED]))
+            del rows[:JOINED]
+            flow.begun()
+            lose()
+            flow.wait()
+        assert not rows
+        assert flow.check() > 100
+    finally:
+        flow.close()
+
+
 def test_each_feed_is_what_duckdb_answers_whatever_is_killed_and_workers_are_left_as_they_were(
-    cluster: Cluster, peer: RootPeer, daemon: Daemon
+    cluster: Cluster, peer: RootPeer, daemon: Daemon, drawn_seed: int
 ) -> None:
     def executors() -> list[int]:
         return [pid for worker in cluster.workers for pid in session_of(worker.pid)]
@@ -338,7 +382,7 @@ def test_each_feed_is_what_duckdb_answers_whatever_is_killed_and_workers_are_lef
         # The next one is as if it were another machine's, which sees files as they were a moment ago.
         cluster.add_worker(stale=daemon.data if can_be_stale() else None)
 
-    site = Site(peer, daemon, drawn_seed(), "--master", cluster.url)
+    site = Site(peer, daemon, drawn_seed, "--master", cluster.url)
     kills = [site.kill_gateway, site.kill_driver, lambda: site.kill_python_worker(executors), lose_worker]
     site.play([site.come, site.come, site.come, site.go, site.go, *kills])
     assert any(cluster.started()), "executors are the workers'"

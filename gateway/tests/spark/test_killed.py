@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.tests.killed import Site, drawn_seed
+from gateway.tests.killed import Site
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_each_feed_is_what_duckdb_answers_whatever_is_killed(peer: RootPeer, daemon: Daemon) -> None:
-    site = Site(peer, daemon, drawn_seed(), "--master", "local[2]")
+def test_each_feed_is_what_duckdb_answers_whatever_is_killed(
+    peer: RootPeer, daemon: Daemon, drawn_seed: int
+) -> None:
+    site = Site(peer, daemon, drawn_seed, "--master", "local[2]")
     site.play(
         [
             site.come,

@@ -16,9 +16,9 @@ from gateway.tests.pasts import plain_records, plan_of, shuffled, stream_of
 from gateway.tests.spark.sessions import users_session
 from skerry.planner.model.plans import QueryPlan
 from skerry.spark.past import frame_of
+from skerry.storage.history.engine.messages import Timing
 from skerry.storage.history.engine.selects import (
     Range,
-    Timing,
     columns_needed,
     group_selects,
     ordered_select,

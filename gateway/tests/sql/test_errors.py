@@ -199,8 +199,12 @@ REFUSED = [
     ("SELECT temp FROM sensors WHERE temp BETWEEN 15", " ",
      "the query ends too early at column 47: expected AND between the bounds, as in BETWEEN 15 AND 20"),
     # as in other languages
-    ("SELECT temp FROM sensors join places ONCE", "join",
-     "unexpected 'join' at column 26: write FROM sensors AS s, places AS p WHERE p.node = s.nodeid"),
+    ("SELECT temp FROM sensors join places ONCE", "ONCE", "unexpected 'ONCE' at column 38: expected ON"),
+    ("SELECT s.temp FROM sensors s FULL JOIN p ON p.node = s.nodeid ONCE", "FULL JOIN",
+     "FULL JOIN is no join here at column 30: joins are JOIN, LEFT JOIN and ASOF JOIN, each with ON"),
+    ("SELECT s.temp FROM sensors s LEFT JOIN p ON p.node = s.nodeid ONCE", "LEFT JOIN p ON p.node = s.nodeid",
+     "LEFT JOIN is for joins of streams at column 30: only tables that CREATE SENSORS made, which SHOW SENSORS lists, and sensors "
+     "are joined within windows"),
     ("SELECT DISTINCT room FROM sensors ONCE", "DISTINCT",
      "unexpected 'DISTINCT' at column 8: GROUP BY gives a row for each value, and COUNT(DISTINCT a) their number"),
     ("SELECT temp ONCE; SELECT light ONCE", "SELECT", "unexpected 'SELECT' at column 19: one statement at a time"),

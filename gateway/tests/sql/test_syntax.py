@@ -9,7 +9,7 @@ import pytest
 from skerry.expressions.expression import render
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
-from skerry.sql.ast import Once, SamplePeriod, Select, Stop
+from skerry.sql.ast import Once, SamplePeriod, Select, Stop, operands
 from skerry.sql.parser import parse
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import ATTRIBUTES
@@ -171,3 +171,31 @@ def test_having_is_of_aggregates_that_need_not_be_selected() -> None:
         "MAX(light)",
         "MIN(light)",
     ]
+
+
+def test_join_on_is_the_comma_and_where() -> None:
+    texts = [
+        "SELECT a.gas FROM d a JOIN d b ON a.gas = b.gas WINDOW 10 min INNER JOIN d AS c ON b.gas = c.gas WINDOW = 5 min WHERE a.id = 1",
+        "SELECT a.gas FROM d a, d b, d c WINDOW(a, b) = 10 min AND WINDOW = 5 min "
+        "WHERE a.gas = b.gas AND b.gas = c.gas AND a.id = 1",
+    ]
+    joined, plain = (parse(text, {"d"}) for text in texts)
+    assert isinstance(joined, Select)
+    assert isinstance(plain, Select)
+    assert [table.called for table in joined.tables] == [table.called for table in plain.tables]
+    assert [one.joined for one in joined.tables] == [None, None, None]
+    windows = [
+        [(one.pair and [name.name for name in one.pair], one.size.value) for one in found.windows]
+        for found in (joined, plain)
+    ]
+    assert windows[0] == windows[1]
+    assert joined.where is not None
+    assert plain.where is not None
+    said = [
+        [joined.text[part.span.start : part.span.end] for part in operands(joined.where, "AND")],
+        [plain.text[part.span.start : part.span.end] for part in operands(plain.where, "AND")],
+    ]
+    assert said[0] == said[1]
+    with_tables = parse("SELECT s.temp FROM sensors s JOIN p ON p.node = s.nodeid SAMPLE PERIOD 1 s")
+    assert isinstance(with_tables, Select)
+    assert with_tables.where is not None

@@ -20,7 +20,8 @@ from skerry.execution.matched import MatchedBatch
 from skerry.execution.matching import View
 from skerry.planner.model.plans import Feed
 from skerry.spark.index_file import IndexFile
-from skerry.spark.log_source import SHARED, LogPartition, LogReader, UnreadableError
+from skerry.spark.log_source import SHARED, LogPartition, LogReader
+from skerry.spark.unreadable import UnreadableError
 from skerry.storage.log.record import RECORD, Block, Records, seal
 from skerry.storage.log.segments import Segments
 from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, read

@@ -87,8 +87,8 @@ def test_groups_without_rows_make_room_for_others(monkeypatch: pytest.MonkeyPatc
     for batch in (ROWS, 211, 7):
         engine = started(QUERY)
         found.append(run(engine, batch)[QUERY])
-        (shared,) = engine._windows._shared.values()
-        assert not engine._windows.exceeded
+        (shared,) = engine._windows.windows._shared.values()
+        assert not engine._windows.windows.exceeded
         assert len(shared.groups.known) <= 1.25 * (reach(plan) + 50) + batch // EPOCHS_OF_GROUP
         assert replayed(engine, QUERY) == found[-1]
     assert found[0] == found[1] == found[2]
@@ -119,7 +119,7 @@ def test_who_has_too_many_groups_is_told_and_others_go_on(
     assert "groups in each of its windows: write a longer slide" in str(longer.buffer.trouble)
     assert other.buffer.trouble is None
     # Nothing is folded any more for windows that are over.
-    assert len(engine._entries._windows) == len(engine._windows._shared) == 1
+    assert len(engine._entries._windows) == len(engine._windows.windows._shared) == 1
     assert found[QUERY] == everything[QUERY] == replayed(engine, QUERY)
     before = found[LONGER]
     assert 0 < len(before) < len(everything[LONGER])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs
+from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, steady
 from gateway.tests.pasts import ORIGIN, Gone, joiner_of, of_one_stream, past_engine, rows_behind
 from gateway.tests.windowed import (
     PLACES_TABLE,
@@ -24,7 +28,9 @@ from gateway.tests.windowed import (
     orders,
     several_windows,
 )
+from skerry.delivery import window_snapshots
 from skerry.delivery.engine import Engine
+from skerry.delivery.window_snapshots import WindowSnapshots
 from skerry.execution.matching import Part
 from skerry.planner.model.plans import Feed
 from skerry.storage.history.answer import Answer, PastRows
@@ -35,11 +41,39 @@ from skerry.tables import store as store_module
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore
+from skerry.windows.own_windows import Run
 
 
 @pytest.fixture(autouse=True)
 def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "LOOK_S", -1.0)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept over a restart is kept behind each batch, and no power is cut."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(window_snapshots, "AGAIN_MAXIMUM", 1)
+    monkeypatch.setattr(window_snapshots, "LEAST_S", 0.0)
+    monkeypatch.setattr(window_snapshots, "TIMES_AS_LONG", 0)
+    monkeypatch.setattr(window_snapshots, "BYTES_PER_S", 1 << 40)
+
+
+class Kept:
+    """A gateway's files of what windows hold, through restarts."""
+
+    def __init__(self, data: Path, log: Log) -> None:
+        self._data, self._log = data, log
+        self._files = WindowSnapshots(data)
+
+    def engine(self) -> Engine:
+        """Of a gateway that starts."""
+        self.wait()
+        self._files = WindowSnapshots(self._data)
+        return Engine(STREAMS.get, self._log.block, snapshots=self._files)
+
+    def wait(self) -> None:
+        self._files.wait()
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +110,17 @@ joined_users = st.builds(
     logs(),
     st.lists(joined_users, min_size=1, max_size=3),
     happenings("table", "read", most=15),
+    st.sampled_from((1, 60, 1_000_000)),
 )
 def test_windows_over_a_join_hold_what_duckdb_finds_in_them(
-    store: TableStore, log: Log, present: list[User], happening: list[tuple[str, int]]
+    store: TableStore, log: Log, present: list[User], happening: list[tuple[str, int]], again: int
+) -> None:
+    with TemporaryDirectory() as directory, patch.object(window_snapshots, "AGAIN_MAXIMUM", again):
+        windows_over_a_join(store, log, present, happening, Kept(Path(directory), log))
+
+
+def windows_over_a_join(
+    store: TableStore, log: Log, present: list[User], happening: list[tuple[str, int]], kept: Kept
 ) -> None:
     table, away = store.directory / "places.parquet", store.directory / "places.away"
     away.unlink(missing_ok=True)
@@ -89,6 +131,7 @@ def test_windows_over_a_join_hold_what_duckdb_finds_in_them(
     def join(engine: Engine) -> None:
         for user in present:
             user.join(engine, store.get)
+        engine.resume(replay.end if replay else 0)
 
     def read(user: User) -> None:
         if table.exists():
@@ -97,8 +140,10 @@ def test_windows_over_a_join_hold_what_duckdb_finds_in_them(
         with suppress(TableError):
             user.read(replay.engine, log, replay.end)
 
-    replay = Replay(log, lambda: Engine(STREAMS.get, log.block), join)
+    replay: Replay | None = None
+    replay = Replay(log, kept.engine, join)
     for kind, number in [*happening, ("rows", len(log.rows))]:
+        kept.wait()
         match kind:
             case "table":
                 first, second = (table, away) if table.exists() else (away, table)
@@ -114,6 +159,7 @@ def test_windows_over_a_join_hold_what_duckdb_finds_in_them(
             user.read(replay.engine, log, replay.end)
         in_order = list if user.order else ordered
         assert in_order(user.got) == in_order(user.duckdb_rows(log))
+    kept.wait()
 
 
 # ---- the past, and what follows it ----
@@ -177,17 +223,100 @@ def test_windows_go_on_from_the_past_into_the_present(
             joiner = Joiner(user.plan, store.get) if user.joined else None
             engine.subscribe("u", user.plan, asked, joiner, past)
             engine.set_feeds("u", feeds)
+            engine.resume(end)
 
-        replay = Replay(log, lambda: Engine(STREAMS.get, log.block), join)
+        kept, end = Kept(Path(directory), log), 0
+        replay = Replay(log, kept.engine, join)
         replay.step("rows", asked)
         for kind, number in [*happening, ("rows", len(log.rows)), ("read", 0), ("read", 0)]:
+            kept.wait()
+            end = replay.end
             if kind != "read":
                 replay.step(kind, number)
             elif replay.end >= asked:
                 user.read(replay.engine, log, replay.end)
+        kept.wait()
         gone.close()
     in_order = list if user.order else ordered
     assert in_order(user.got) == in_order(user.duckdb_rows(log))
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Rows of the log, from .. to, that windows of single queries were made of."""
+    found, step = list[tuple[int, int]](), Run.step
+
+    def stepped(run: Run, end: int) -> None:
+        begin = run.at
+        step(run, end)
+        found.append((begin, run.at))
+
+    monkeypatch.setattr(Run, "step", stepped)
+    return found
+
+
+def test_what_a_query_has_for_itself_goes_on_where_its_reader_was(
+    store: TableStore, tmp_path: Path, looked_at: list[tuple[int, int]]
+) -> None:
+    """Whoever reads it, as often as the gateway starts meanwhile, and with files of others between."""
+    pq.write_table(PLACES_TABLE, store.directory / "places.parquet")
+    log = steady(120)
+    log.records["node"] = np.arange(120) % 6
+    for row in log.rows:
+        row["nodeid"] = row["row"] % 6  # type: ignore[operator]
+    joined = User([(60_000, 20_000)], "p.name", None, None, None, None, 0, None, name="j", joined=True)
+    shared = User([(30_000, 10_000)], None, None, None, None, None, 0, None, name="s")
+    kept = Kept(tmp_path, log)
+
+    def started(rows: int) -> Engine:
+        engine = kept.engine()
+        engine.subscribe("j", joined.plan, 0, Joiner(joined.plan, store.get))
+        engine.subscribe("s", shared.plan, 0)
+        engine.resume(rows)
+        for user in (joined, shared):
+            engine.set_feeds(user.name, user.feeds)
+        engine.catch_up(rows)
+        return engine
+
+    def come(engine: Engine, first: int, end: int) -> None:
+        for at in range(first, end, 10):
+            engine.process(log.block(at, at + 10))
+            kept.wait()
+
+    engine = started(0)
+    come(engine, 0, 40)
+    joined.read(engine, log, 40)
+    come(engine, 40, 80)
+    # He is away for longer than files are kept, over two starts.
+    assert looked_at == [(0, 40)]
+    for begin, end in ((80, 90), (90, 100)):
+        engine = started(begin)
+        come(engine, begin, end)
+    looked_at.clear()
+    joined.read(engine, log, 100)
+    assert looked_at == [(40, 100)], "no row before"
+    # One who begins with the first row goes the whole way.
+    other = replace(joined, position=-1, got=[])
+    other.read(engine, log, 100)
+    assert looked_at[1][0] == 0
+    come(engine, 100, 110)
+    engine = started(110)
+    looked_at.clear()
+    come(engine, 110, 120)
+    for user in (joined, other):
+        user.read(engine, log, 120)
+        assert ordered(user.got) == ordered(user.duckdb_rows(log))
+    assert min(begin for begin, _ in looked_at) == 100
+    # Who asks otherwise under the same name has nothing of it.
+    kept.wait()
+    asks = replace(joined, windows=[(40_000, 20_000)], position=119, got=[])
+    engine = kept.engine()
+    engine.subscribe("j", asks.plan, 0, Joiner(asks.plan, store.get))
+    engine.resume(120)
+    engine.set_feeds("j", asks.feeds)
+    looked_at.clear()
+    asks.read(engine, log, 120)
+    assert [begin for begin, _ in looked_at] == [0]
 
 
 @settings(max_examples=30, deadline=None)

@@ -269,7 +269,7 @@ def test_users_of_several_networks_share_panes() -> None:
     for user, since in (("a", 10_000), ("b", 25_000)):
         engine.subscribe(user, plan_of("SELECT AVG(temp, 30 s) FROM sensors SAMPLE PERIOD 5 s"))
         engine.set_feeds(user, {n: Feed(user, 1, PERIOD, PERIOD, since + 5000 * n) for n in streams})
-        asked[len(engine._windows._shared)].add(user)
+        asked[len(engine._windows.windows._shared)].add(user)
     assert asked == {1: {"a", "b"}}
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gateway.tests.executors import Executors
 from gateway.tests.logs import PERIODS, STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.windowed import User, ordered, users
-from skerry.delivery import engine as engine_module
+from skerry.delivery import log_rows
 from skerry.delivery.engine import Engine
 from skerry.planner.model.plans import Feed
 from skerry.planner.model.waits import behind_ms
@@ -71,7 +71,7 @@ def check_windows(
 def test_after_a_restart_rows_are_folded_for_those_who_were_there_when_they_came(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine_module, "STEP", 5)
+    monkeypatch.setattr(log_rows, "STEP", 5)
     log = steady(60)
     early = User([(30_000, 10_000)], None, None, None, None, None, 0, None, name="early")
     late = User([(30_000, 10_000)], None, "temp > 21", None, None, None, 101_000, None, name="late", began=20)
@@ -102,7 +102,7 @@ def test_users_who_come_at_different_times_share_panes() -> None:
     engine.process(log.block(0, 20))
     late = User([(60_000, 10_000)], None, None, None, None, None, 101_000, None, name="late", began=20)
     late.join(engine)
-    assert len(engine._windows._shared) == 1
+    assert len(engine._windows.windows._shared) == 1
     engine.process(log.block(20, 60))
     for user in (early, late):
         user.read(engine, log, 60)
@@ -128,7 +128,7 @@ def test_groups_by_epoch_are_as_many_as_a_window_has() -> None:
     # Windows end with each epoch, and hold it and the two before.
     assert rows[-3:] == [(last, 1, 20 + last / 100) for last in (193, 194, 195)]
     assert rows == [(e, 1, 20 + e / 100) for end in range(3, 197) for e in range(end - 3, end)]
-    (shared,) = engine._windows._shared.values()
+    (shared,) = engine._windows.windows._shared.values()
     assert len(shared.groups.known) == 3
 
 
@@ -142,7 +142,7 @@ def test_panes_go_on_when_the_motes_query_changes() -> None:
     for user in users:
         user.until_ms = 200_000
         engine.set_feeds(user.name, user.feeds)
-    assert len(engine._windows._shared) == 1
+    assert len(engine._windows.windows._shared) == 1
     engine.process(log.block(30, 60))
     for user in users:
         user.read(engine, log, 60)
@@ -195,7 +195,7 @@ def test_rows_of_what_was_called_off_are_in_no_window() -> None:
     for user, _ in users:
         engine.set_feeds(user, {1: before})
     engine.process(Block(20, records[20:]))
-    assert len(engine._windows._shared) == 2
+    assert len(engine._windows.windows._shared) == 2
     for user, slide in users:
         subscriber = engine.subscriber(user)
         assert subscriber is not None
@@ -336,9 +336,9 @@ def test_windows_forget_what_is_over_however_often_what_motes_run_changes() -> N
                 engine.set_feeds(user, dict(feeds[user]))
         for first in range((n - 1) * minutes, n * minutes, 2):
             engine.process(Block(first, records[first : first + 2]))
-        shared = engine._windows._shared.values()
+        shared = engine._windows.windows._shared.values()
         sizes.append((len(shared), max(len(one.views) for one in shared)))
-        assert max(len(views) for views in engine._windows._views.values()) <= 14
+        assert max(len(views) for views in engine._windows.windows._views.values()) <= 14
     assert max(sizes) <= (len(users), 3)
     for user, first in users.items():
         found = engine.replay(user, Block(0, records), -1)

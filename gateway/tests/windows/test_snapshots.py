@@ -33,6 +33,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(window_snapshots, "AGAIN_MAXIMUM", 1)
     monkeypatch.setattr(window_snapshots, "LEAST_S", 0.0)
+    monkeypatch.setattr(window_snapshots, "TIMES_AS_LONG", 0)
     monkeypatch.setattr(window_snapshots, "BYTES_PER_S", 1 << 40)
 
 
@@ -192,8 +193,8 @@ def test_rows_that_are_in_a_file_are_not_folded_again(
     engine = started(0)
     for first in range(0, 50, 10):
         engine.process(log.block(first, first + 10))
-        assert engine._snapshots is not None
-        engine._snapshots.wait()
+        assert engine._kept._snapshots is not None
+        engine._kept._snapshots.wait()
     assert len(WindowSnapshots(tmp_path)._files.rows()) == window_files.KEPT
     given: list[int] = []
     process = Windows.process
@@ -266,7 +267,7 @@ def test_what_panes_hold_comes_back_as_it_was(tmp_path: Path) -> None:
     kept.wait()
     again = Engine(STREAMS.get, log.block, snapshots=WindowSnapshots(tmp_path))
     start(again, present, 60)
-    pairs = zip(engine._windows.shared(), again._windows.shared(), strict=True)
+    pairs = zip(engine._windows.windows.shared(), again._windows.windows.shared(), strict=True)
     for one, other in pairs:
         assert other.selection == one.selection
         assert (other.users, other.groups) == (one.users, one.groups)

@@ -31,6 +31,7 @@
  * firmware/drivers/cc2538/settings.c. */
 #define SETTINGS_BASE 0x0007F000U
 #define FLASH_PAGE 2048U
+#define FLASH_PAGES (FLASH_BYTES / FLASH_PAGE)
 
 /* Exception numbers; interrupts follow from 16 on. */
 enum { EXCEPTION_HARD_FAULT = 3, EXCEPTION_SYSTICK = 15, EXCEPTION_IRQ = 16 };
@@ -98,6 +99,11 @@ struct skerry_cpu {
     uint32_t clock_control, power_mode;
     uint64_t crystal_stable;
     uint32_t flash_control, flash_address;
+    uint32_t erasures[FLASH_PAGES];
+    int64_t flash_steps; /* words and pages until power goes; below 0: never */
+    uint32_t flash_noise;
+    bool power_lost; /* and nobody has given it back */
+    bool power_told; /* the core knows */
     bool button_down, button_watched;
     uint32_t plain[64]; /* registers that only keep what is written */
     uint8_t gpio[4][2]; /* data and direction of ports A..D */

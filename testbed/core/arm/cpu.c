@@ -178,8 +178,8 @@ static void on_block(uc_engine *engine, uint64_t address, uint32_t size, void *p
             cpu->halted = false;
             return;
         }
-    } else if (cpu->instructions >= cpu->limit || cpu->reset_wanted || cpu->fault[0] ||
-               (cpu->nvic.pending_count && interrupts_on(cpu) && nvic_next(cpu))) {
+    } else if (cpu->instructions >= cpu->limit || cpu->reset_wanted || cpu->power_lost ||
+               cpu->fault[0] || (cpu->nvic.pending_count && interrupts_on(cpu) && nvic_next(cpu))) {
         cpu->stopped = true;
         /* Where there is a hook at each instruction, the one of the block's first stops: libunicorn
          * does not keep the program counter here then. */
@@ -278,7 +278,7 @@ static void power_on(skerry_cpu *cpu, uint64_t now)
     cpu->instructions = 0;
     cpu->fault[0] = 0;
     cpu->powered = true;
-    cpu->halted = false;
+    cpu->halted = cpu->power_lost = cpu->power_told = false;
     memset(cpu->ram, 0, sizeof cpu->ram);
     reset(cpu);
 }
@@ -350,7 +350,7 @@ uint64_t cpu_debug_run(skerry_cpu *cpu, uint64_t until, int *stopped)
      * and nothing comes in between. */
     if (cpu->halted)
         execute(cpu);
-    while (!cpu->halted && !cpu->fault[0] && cpu_now(cpu) < until) {
+    while (!cpu->halted && !cpu->fault[0] && !cpu->power_lost && cpu_now(cpu) < until) {
         uint64_t now = cpu_now(cpu), due = next_due(cpu);
         if (now >= due) {
             peripherals_run(cpu, now);
@@ -379,7 +379,7 @@ uint64_t cpu_debug_run(skerry_cpu *cpu, uint64_t until, int *stopped)
         execute(cpu);
     }
     *stopped = cpu->halted;
-    if (cpu->fault[0])
+    if (cpu->fault[0] || cpu->power_lost)
         return NEVER;
     if (!cpu->sleeping || nvic_next(cpu))
         return cpu_now(cpu);
@@ -431,6 +431,7 @@ static skerry_cpu *create(const skerry_host *host, const char *elf, char *error)
     cpu->host = *host;
     cpu->image = image;
     cpu->tick_ns = 1e9 / 32768;
+    cpu->flash_steps = -1;
     if (posix_memalign((void **)&cpu->flash, 4096, FLASH_BYTES) || engine_open(cpu)) {
         snprintf(error, 256, "libunicorn gives no Cortex-M3");
         cpu_free(cpu);
@@ -485,9 +486,32 @@ static int settings_write(skerry_cpu *cpu, const uint8_t *data, uint32_t length)
 
 static uint32_t settings_read(const skerry_cpu *cpu, uint8_t *data, uint32_t capacity)
 {
-    uint32_t length = capacity < FLASH_PAGE ? capacity : FLASH_PAGE;
-    memcpy(data, cpu->flash + SETTINGS_BASE, length);
+    /* From the first one on: the one that lies before it. */
+    uint32_t length = capacity < 2 * FLASH_PAGE ? capacity : 2 * FLASH_PAGE,
+             first = length < FLASH_PAGE ? length : FLASH_PAGE;
+    memcpy(data, cpu->flash + SETTINGS_BASE, first);
+    memcpy(data + first, cpu->flash + SETTINGS_BASE - FLASH_PAGE, length - first);
     return length;
+}
+
+static uint32_t wear(const skerry_cpu *cpu, uint32_t *erasures, uint32_t capacity)
+{
+    uint32_t pages = capacity < FLASH_PAGES ? capacity : FLASH_PAGES;
+    memcpy(erasures, cpu->erasures, pages * sizeof *erasures);
+    return pages;
+}
+
+static void cut(skerry_cpu *cpu, uint32_t after, uint32_t seed)
+{
+    cpu->flash_steps = after;
+    cpu->flash_noise = seed * 2 + 1;
+}
+
+static int power_lost(skerry_cpu *cpu)
+{
+    bool news = cpu->power_lost && !cpu->power_told;
+    cpu->power_told = cpu->power_lost;
+    return news;
 }
 
 static void state_times(const skerry_cpu *cpu, uint64_t now, uint64_t times[SKERRY_CPU_STATES])
@@ -529,6 +553,9 @@ const skerry_backend *skerry_backend_get(void)
                                            get_resets,
                                            memory,
                                            &arm_debug,
-                                           timer_step};
+                                           timer_step,
+                                           wear,
+                                           cut,
+                                           power_lost};
     return &backend;
 }

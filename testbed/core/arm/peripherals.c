@@ -274,26 +274,73 @@ enum { FCTL = 0x08, FADDR = 0x0C, FWDATA = 0x10, FCTL_ERASE = 1, FCTL_WRITE = 2 
 #define ERASE_NS 20000000U
 #define WRITE_NS 20000U
 
+/* xorshift32. */
+static uint32_t flash_draw(skerry_cpu *cpu)
+{
+    cpu->flash_noise ^= cpu->flash_noise << 13;
+    cpu->flash_noise ^= cpu->flash_noise >> 17;
+    return cpu->flash_noise ^= cpu->flash_noise << 5;
+}
+
+/* Whether power goes in the midst of what is done to flash now. */
+static bool flash_cut(skerry_cpu *cpu)
+{
+    if (cpu->flash_steps < 0 || cpu->flash_steps-- > 0)
+        return false;
+    cpu->power_lost = true;
+    return true;
+}
+
+/* Each bit of a page that power leaves behind is erased or not, in a part that is drawn. */
+static void flash_erase(skerry_cpu *cpu, uint32_t page)
+{
+    uint32_t *words = (uint32_t *)(void *)(cpu->flash + page * FLASH_PAGE);
+    cpu->erasures[page]++;
+    if (!flash_cut(cpu)) {
+        memset(words, 0xFF, FLASH_PAGE);
+        cpu_stall(cpu, ERASE_NS);
+        return;
+    }
+    uint32_t dense = flash_draw(cpu) % 2;
+    for (uint32_t word = 0; word < FLASH_PAGE / 4; word++) {
+        uint32_t bits = flash_draw(cpu), more = flash_draw(cpu);
+        words[word] |= dense ? bits | more : bits & more;
+    }
+}
+
+/* A word may be written up to eight times between two erasures (8.3.2); this firmware writes it
+ * once, and a second time is a fault. */
+static void flash_program(skerry_cpu *cpu, uint32_t at, uint32_t value)
+{
+    uint32_t word;
+    memcpy(&word, cpu->flash + at, sizeof word);
+    if (word != UINT32_MAX) {
+        cpu_fault(cpu, "flash: 0x%08x is written, and holds 0x%08x: it was not erased",
+                  FLASH_BASE + at, word);
+        return;
+    }
+    word = flash_cut(cpu) ? value | flash_draw(cpu) : value;
+    memcpy(cpu->flash + at, &word, sizeof word);
+    cpu_stall(cpu, WRITE_NS);
+}
+
 static void flash_write(skerry_cpu *cpu, uint32_t offset, uint32_t value)
 {
     uint32_t at = (cpu->flash_address & 0x1FFFF) * 4;
+    if (cpu->power_lost)
+        return;
     switch (offset) {
     case FADDR: cpu->flash_address = value; break;
     case FCTL:
-        if (value & FCTL_ERASE) {
-            memset(cpu->flash + at / FLASH_PAGE * FLASH_PAGE, 0xFF, FLASH_PAGE);
-            cpu_stall(cpu, ERASE_NS);
-        }
+        if (value & FCTL_ERASE)
+            flash_erase(cpu, at / FLASH_PAGE);
         cpu->flash_control = value & ~(uint32_t)FCTL_ERASE;
         break;
     case FWDATA:
-        if (!(cpu->flash_control & FCTL_WRITE)) {
+        if (cpu->flash_control & FCTL_WRITE)
+            flash_program(cpu, at, value);
+        else
             cpu_report(cpu, FLASH_CTRL + offset, "without FCTL.WRITE: written");
-            break;
-        }
-        for (int i = 0; i < 4; i++)
-            cpu->flash[at + (uint32_t)i] &= (uint8_t)(value >> 8 * i);
-        cpu_stall(cpu, WRITE_NS);
         break;
     default: cpu_report(cpu, FLASH_CTRL + offset, "written");
     }

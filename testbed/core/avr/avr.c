@@ -2,7 +2,6 @@
  *
  * Copyright (c) 2026 the skerry authors. This file is MIT, but the library it is built into links
  * libsimavr and is therefore GPL-3 as a whole: docs/licences.md. */
-#include <elf.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,63 +47,6 @@ static uint64_t to_cycle(const skerry_cpu *cpu, uint64_t ns)
     return ns <= cpu->base_ns
                ? cpu->base_cycle
                : cpu->base_cycle + (uint64_t)ceil((double)(ns - cpu->base_ns) / cpu->ns_per_cycle);
-}
-
-/* ---- image ---- */
-static int read_elf(skerry_cpu *cpu, const char *path, char *error)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        snprintf(error, 256, "%s: cannot be opened", path);
-        return -1;
-    }
-    static uint8_t bytes[1 << 22];
-    size_t length = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    const Elf32_Ehdr *header = (const Elf32_Ehdr *)bytes;
-    if (length < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG)) {
-        snprintf(error, 256, "%s: not an ELF file", path);
-        return -1;
-    }
-    if (header->e_ident[EI_CLASS] != ELFCLASS32 || header->e_machine != EM_AVR) {
-        snprintf(error, 256, "%s: made for machine %u, the IRIS mote needs AVR (%u)", path,
-                 header->e_machine, EM_AVR);
-        return -1;
-    }
-    cpu->image = malloc(FLASH_BYTES);
-    if (!cpu->image) {
-        snprintf(error, 256, "out of memory");
-        return -1;
-    }
-    memset(cpu->image, 0xFF, FLASH_BYTES);
-    for (unsigned i = 0; i < header->e_phnum; i++) {
-        uint64_t at = header->e_phoff + (uint64_t)i * header->e_phentsize;
-        if (at + sizeof(Elf32_Phdr) > length) {
-            snprintf(error, 256, "%s: corrupt ELF: program header %u lies outside the file", path,
-                     i);
-            return -1;
-        }
-        const Elf32_Phdr *segment = (const Elf32_Phdr *)(bytes + at);
-        if (segment->p_type != PT_LOAD || !segment->p_filesz || segment->p_paddr >= 0x800000)
-            continue;
-        if ((uint64_t)segment->p_offset + segment->p_filesz > length) {
-            snprintf(error, 256, "%s: corrupt ELF: segment %u lies outside the file", path, i);
-            return -1;
-        }
-        if ((uint64_t)segment->p_paddr + segment->p_filesz > FLASH_BYTES) {
-            snprintf(error, 256, "%s: needs flash up to %u, the ATmega1281 has %u bytes", path,
-                     segment->p_paddr + segment->p_filesz, FLASH_BYTES);
-            return -1;
-        }
-        memcpy(cpu->image + segment->p_paddr, bytes + segment->p_offset, segment->p_filesz);
-        if (segment->p_paddr + segment->p_filesz > cpu->image_length)
-            cpu->image_length = segment->p_paddr + segment->p_filesz;
-    }
-    if (!cpu->image_length) {
-        snprintf(error, 256, "%s: corrupt ELF: nothing to load in it", path);
-        return -1;
-    }
-    return 0;
 }
 
 /* ---- simavr's callbacks ---- */
@@ -281,6 +223,26 @@ static avr_cycle_count_t on_limit(avr_t *avr, avr_cycle_count_t when, void *para
     return when + 1;
 }
 
+/* As simavr's own, but for who executes instructions. */
+static void step(avr_t *avr)
+{
+    avr_flashaddr_t next = avr->pc;
+    if (avr->state == cpu_Running)
+        next = execute(owner(avr));
+    avr_cycle_count_t sleep = avr_cycle_timer_process(avr);
+    avr->pc = next;
+    if (avr->state == cpu_Sleeping) {
+        if (!avr->sreg[S_I]) {
+            avr->state = cpu_Done;
+            return;
+        }
+        avr->sleep(avr, sleep);
+        avr->cycle += 1 + sleep;
+    }
+    if ((avr->state == cpu_Running || avr->state == cpu_Sleeping) && avr->interrupt_state)
+        avr_service_interrupts(avr);
+}
+
 static void quiet(avr_t *avr, const int level, const char *format, va_list arguments)
 {
     (void)avr;
@@ -396,7 +358,8 @@ static void power_on(skerry_cpu *cpu, uint64_t now)
     cpu->core_reset = avr->reset;
     avr->reset = on_reset;
     avr->run_cycle_limit = RUN_CYCLES;
-    avr_loadcode(avr, cpu->image, cpu->image_length, 0);
+    avr->run = step;
+    avr_loadcode(avr, (uint8_t *)cpu->image->flash, cpu->image->length, 0);
     avr->codeend = avr->flashend;
     avr_eeprom_desc_t all = {.ee = cpu->eeprom, .offset = 0, .size = EEPROM_BYTES};
     avr_ioctl(avr, AVR_IOCTL_EEPROM_SET, &all);
@@ -418,8 +381,8 @@ static skerry_cpu *create(const skerry_host *host, const char *elf, char *error)
     cpu->host = *host;
     cpu->ns_per_cycle = NS_PER_CYCLE;
     memset(cpu->eeprom, 0xFF, sizeof cpu->eeprom);
-    if (read_elf(cpu, elf, error)) {
-        free(cpu->image);
+    cpu->image = image_load(elf, error);
+    if (!cpu->image) {
         free(cpu);
         return NULL;
     }
@@ -429,7 +392,7 @@ static skerry_cpu *create(const skerry_host *host, const char *elf, char *error)
 static void cpu_free(skerry_cpu *cpu)
 {
     discard(cpu);
-    free(cpu->image);
+    free(cpu->own);
     free(cpu);
 }
 
@@ -543,7 +506,8 @@ static const char *get_fault(const skerry_cpu *cpu) { return cpu->fault; }
 static uint64_t get_resets(const skerry_cpu *cpu) { return cpu->resets; }
 static uint64_t memory(const skerry_cpu *cpu)
 {
-    return sizeof *cpu + FLASH_BYTES +
+    /* Its image is all motes', but for one that was written to. */
+    return sizeof *cpu + (cpu->own ? sizeof *cpu->own : 0) +
            (cpu->avr ? sizeof *cpu->avr + FLASH_BYTES + cpu->avr->ramend + EEPROM_BYTES : 0);
 }
 
@@ -570,6 +534,9 @@ const skerry_backend *skerry_backend_get(void)
                                            get_resets,
                                            memory,
                                            &avr_debug,
+                                           NULL,
+                                           NULL,
+                                           NULL,
                                            NULL};
     return &backend;
 }

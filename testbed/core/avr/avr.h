@@ -10,10 +10,10 @@
 
 #include <simavr/sim_avr.h>
 
+#include "instructions.h"
 #include "skerry_backend.h"
 
 #define EEPROM_BYTES 4096
-#define FLASH_BYTES (128U * 1024U)
 /* Registers and RAM (2549Q, 8.2). */
 #define DATA_BYTES 0x2200U
 
@@ -22,8 +22,8 @@ enum twi_phase { TWI_CLOSED, TWI_ADDRESS, TWI_WRITING, TWI_READING };
 struct skerry_cpu {
     skerry_host host;
     avr_t *avr;
-    uint8_t *image;
-    uint32_t image_length;
+    const struct image *image;
+    struct image *own; /* the image where something has written to it since; else NULL */
     uint8_t eeprom[EEPROM_BYTES];
     uint64_t base_ns, base_cycle; /* cycle base_cycle happens at base_ns */
     double ns_per_cycle, ppm;
@@ -44,6 +44,21 @@ struct skerry_cpu {
 uint64_t avr_debug_run(skerry_cpu *cpu, uint64_t until, int *stopped);
 /* Copies what the CPU's EEPROM holds to cpu->eeprom. */
 void eeprom_save(skerry_cpu *cpu);
+
+/* ---- image.c ---- */
+/* NULL with a line in `error` (256 bytes). */
+const struct image *image_load(const char *path, char *error);
+/* Writes to the flash of this CPU alone. */
+void image_write(skerry_cpu *cpu, uint32_t address, const uint8_t *data, uint32_t length);
+
+/* ---- decode.c ---- */
+/* Decodes anew what is in these bytes of the flash. */
+void decode(struct image *image, uint32_t address, uint32_t length);
+
+/* ---- execute.c ---- */
+/* As simavr's avr_run_one(), to the bit: runs until a timer is due, an interrupt is, or the CPU
+ * sleeps; returns the address to go on at. */
+avr_flashaddr_t execute(skerry_cpu *cpu);
 
 /* ---- debug.c ---- */
 extern const skerry_debug avr_debug;

@@ -93,7 +93,7 @@ static uint32_t memory_read(skerry_cpu *cpu, uint32_t address, uint8_t *data, ui
     const avr_t *avr = cpu->avr;
     uint32_t count;
     if ((count = within(address, 0, FLASH_BYTES, length)))
-        memcpy(data, (avr ? avr->flash : cpu->image) + address, count);
+        memcpy(data, (avr ? avr->flash : cpu->image->flash) + address, count);
     else if ((count = within(address, DATA_BASE, DATA_BYTES, length))) {
         if (!avr)
             return memset(data, 0, count), count;
@@ -130,9 +130,7 @@ static uint32_t memory_write(skerry_cpu *cpu, uint32_t address, const uint8_t *d
     if ((count = within(address, 0, FLASH_BYTES, length))) {
         /* In the image as well, which the next power-on loads. */
         memcpy(avr->flash + address, data, count);
-        memcpy(cpu->image + address, data, count);
-        if (address + count > cpu->image_length)
-            cpu->image_length = address + count;
+        image_write(cpu, address, data, count);
     } else if ((count = within(address, DATA_BASE, DATA_BYTES, length))) {
         for (uint32_t i = 0; i < count; i++)
             data_write(avr, (uint16_t)(address - DATA_BASE + i), data[i]);

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define SKERRY_BACKEND_ABI 5
+#define SKERRY_BACKEND_ABI 6
 
 /* Output pins that the board gives a meaning. */
 enum skerry_pin {
@@ -141,6 +141,14 @@ typedef struct {
     /* From now on the crystal's timer is read, and its alarms come, in steps of so many ns; 0: in
      * its ticks. NULL where nobody emulates it so. */
     void (*timer_step)(skerry_cpu *cpu, uint64_t ns);
+    /* NULL, all three, where flash is not counted. How often each page was erased; the number of
+     * pages, at most capacity. */
+    uint32_t (*wear)(const skerry_cpu *cpu, uint32_t *erasures, uint32_t capacity);
+    /* Power is to go in the midst of writing a word or of erasing a page, after so many of them;
+     * how far that one comes is drawn by the seed. */
+    void (*cut)(skerry_cpu *cpu, uint32_t after, uint32_t seed);
+    /* Whether it has gone, which is told once. */
+    int (*power_lost)(skerry_cpu *cpu);
 } skerry_backend;
 
 const skerry_backend *skerry_backend_get(void);

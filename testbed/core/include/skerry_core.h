@@ -130,6 +130,10 @@ int skerry_mote_kill(skerry_world *world, uint32_t mote);
 int skerry_mote_reboot(skerry_world *world, uint32_t mote);
 /* … that is erased and written before it has power again: as at a first start */
 int skerry_mote_flash(skerry_world *world, uint32_t mote, const uint8_t *data, uint32_t length);
+/* power goes, and comes back at once, in the midst of writing a word of flash or erasing a page,
+ * after so many of them; how far that one comes is drawn by the seed. -1 where flash is not
+ * counted. */
+int skerry_mote_cut(skerry_world *world, uint32_t mote, uint32_t after, uint32_t seed);
 int skerry_mote_clock(skerry_world *world, uint32_t mote, double ppm);
 /* From now on a CC2538 mote is modelled as simply as Renode's is: its sleep timer goes on in
  * steps of so many ns, and the radio shows itself as sending for `tail_reads` (at most 255) reads
@@ -152,6 +156,9 @@ int skerry_mote_eeprom(const skerry_world *world, uint32_t mote, uint8_t *data, 
  * last call; returns their length. */
 int skerry_messages_read(skerry_world *world, char *text, uint32_t capacity);
 /* Bytes of host memory the mote holds. */
+/* How often each page of flash was erased; the number of pages, 0 where that is not counted. */
+int skerry_mote_wear(const skerry_world *world, uint32_t mote, uint32_t *erasures,
+                     uint32_t capacity);
 uint64_t skerry_mote_memory(const skerry_world *world, uint32_t mote);
 
 /* Frames that ended since the last call, oldest first; returns how many were written. The core

@@ -200,6 +200,9 @@ const skerry_backend *skerry_backend_get(void)
                                            resets,
                                            memory,
                                            NULL,
+                                           NULL,
+                                           NULL,
+                                           NULL,
                                            NULL};
     return &backend;
 }

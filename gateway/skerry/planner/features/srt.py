@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.planner.model.clause import Clause
@@ -16,7 +17,7 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
 from skerry_protocol import packets
-from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, STATIC_ATTRIBUTES, Attribute
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate, Policy
 
@@ -38,11 +39,13 @@ class Axis:
     attribute: int
     low: int
     step: int
+    #: What users call it, where that is not what motes do.
+    called: str = ""
 
     @property
     def name(self) -> str:
         """The attribute's."""
-        return BY_NUMBER[self.attribute].name
+        return self.called or BY_NUMBER[self.attribute].name
 
     def code(self, value: int) -> int:
         """Code of an integer, as motes compute it: never falling, so that codes of a range are between those of its ends."""
@@ -69,7 +72,7 @@ class Srt:
             self.name,
             self.number,
             int(self.policy),
-            [[axis.attribute, axis.low, axis.step] for axis in self.axes],
+            [[axis.attribute, axis.low, axis.step, axis.called] for axis in self.axes],
         ]
 
     @classmethod
@@ -112,6 +115,7 @@ def define(
     srts: Iterable[Srt],
     values: Values = no_values,
     root: int | None = None,
+    statics: Statics = NO_STATICS,
 ) -> Srt:
     """The tree of a CREATE SRT beside others. ``root``: the network's, None where it has not reported. Raises QueryError."""
     name = statement.name
@@ -125,8 +129,10 @@ def define(
     if statement.root is not None and root is not None and statement.root.value != root:
         hint = f"leave ROOT out or write ROOT {root}: rows go to the gateway, whose mote that is"
         raise QueryError(f"a tree cannot begin at mote {statement.root.value}", hint, statement.root.span)
-    entries = _attributes(statement)
-    axes = tuple(_axis(entry, values(_LIKE.get(entry.name, entry.name))) for entry in entries)
+    entries = _attributes(statement, statics)
+    axes = tuple(
+        _axis(entry, values(_LIKE.get(entry.name, BY_NUMBER[entry.number].name))) for entry in entries
+    )
     return Srt(name.name, number, _policy(statement.policy, entries), axes)
 
 
@@ -141,14 +147,15 @@ def _policy(name: ast.Name | None, entries: Collection[Attribute]) -> Policy:
     return Policy[name.name.upper()]
 
 
-def _attributes(statement: ast.CreateSrt) -> list[Attribute]:
+def _attributes(statement: ast.CreateSrt, statics: Statics) -> list[Attribute]:
     names: list[ast.Name] = []
     for name in statement.attributes:
         own = name.name.lower()
         axes = ("xpos", "ypos") if own == LOC else (SYNONYMS.get(own, own),)
         names += [ast.Name(axis, name.span) for axis in axes]
+    made = {key: replace(BY_NUMBER[entry.number], name=entry.name) for key, entry in statics.items()}
+    known = [*(entry.name for entry in BY_NAME.values() if _indexable(entry)), *made]
     for i, name in enumerate(names):
-        known = [entry.name for entry in BY_NAME.values() if _indexable(entry)]
         if name.name not in known:
             hint = (
                 f"{did_you_mean(name.name, known)}trees are over attributes such as nodeid, loc, room or temp"
@@ -159,12 +166,14 @@ def _attributes(statement: ast.CreateSrt) -> list[Attribute]:
     if len(names) > 2:
         hint = "a mote keeps four bytes for each child: make a tree for the others"
         raise QueryError(f"a tree over {len(names)} attributes", f"two at most: {hint}", names[2].span)
-    return [BY_NAME[name.name] for name in names]
+    return [made.get(name.name) or BY_NAME[name.name] for name in names]
 
 
 def _indexable(entry: Attribute) -> bool:
-    """Whether it is a value that a mote has of itself, and not of a row."""
-    return entry.name != "epoch" and obstacle(build.attribute(entry)) is None
+    """Whether it is a value that a mote has of itself, and not of a row; users' attributes have names of their own."""
+    return (
+        entry.name != "epoch" and entry not in STATIC_ATTRIBUTES and obstacle(build.attribute(entry)) is None
+    )
 
 
 def _axis(entry: Attribute, known: Collection[int]) -> Axis:
@@ -174,7 +183,8 @@ def _axis(entry: Attribute, known: Collection[int]) -> Axis:
     low, high = (round(bound * 10**entry.digits) for bound in (entry.minimum, entry.maximum))
     if known:
         low, high = min(known), max(known)
-    return Axis(entry.number, low, max(1, -(-(high - low + 1) // CODES)))
+    called = entry.name if entry.name != BY_NUMBER[entry.number].name else ""
+    return Axis(entry.number, low, max(1, -(-(high - low + 1) // CODES)), called)
 
 
 def plan_of(srt: Srt, statement: ast.CreateSrt) -> QueryPlan:

@@ -26,13 +26,15 @@ _COMBINING = {
 
 def matches(draft: Draft) -> Draft:
     """Which storage points are read, and what COMBINE and INTERPOLATE say of their rows."""
+    if draft.select.strategy is not None:
+        return draft  # motes' rows are stored nowhere
     return replace(draft, scope=_matched(draft.select, draft.scope)).planned(reads=draft.scope.points)
 
 
 def joins(draft: Draft) -> Draft:
     """The clauses and columns of a query that reads storage points, which motes evaluate as a whole."""
     select, plan, scope = draft.select, draft.plan, draft.scope
-    if not scope.sources:
+    if not scope.sources or select.strategy is not None:
         return draft
     if plan.temporal:
         hint = "aggregate the rows of the storage point instead, as in AVG(rl.light)"

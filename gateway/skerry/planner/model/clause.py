@@ -25,7 +25,9 @@ _MET = {
 _SAID = {
     Aggregate.STORE: "keep the rows in storage point",
     Aggregate.INTO: "keep the rows in storage point",
+    Aggregate.INDEX: "send the rows to the motes that store index",
     Aggregate.SRT: "keep semantic routing tree",
+    Aggregate.PAIRS: "join rows of pairs of motes above both, with",
     Aggregate.ROUTE: "go where it can apply by semantic routing tree",
 }
 
@@ -39,6 +41,8 @@ class Clause:
     expr: Expr | None = None
     #: Of ON EVENT: lasts (s), flags, group, step (s); of what is about storage points, the bytes of its code.
     values: tuple[int, ...] = ()
+    #: Of motes that join their rows: the pairs that the gateway joins.
+    pairs: tuple[tuple[int, int], ...] = ()
 
     def encode(self) -> dict[str, Any]:
         """A ProgramField."""
@@ -65,13 +69,15 @@ class Clause:
             self.name,
             self.expr.to_list() if self.expr is not None else None,
             list(self.values),
+            [list(pair) for pair in self.pairs],
         ]
 
     @classmethod
     def from_list(cls, data: list[Any]) -> Clause:
         """The clause that :meth:`to_list` wrote."""
-        kind, name, expr, values = data
-        return cls(Aggregate(kind), name, from_list(expr) if expr else None, tuple(values))
+        kind, name, expr, values, *pairs = data
+        made = from_list(expr) if expr else None
+        return cls(Aggregate(kind), name, made, tuple(values), tuple((s, t) for s, t in (pairs or [[]])[0]))
 
     def __str__(self) -> str:
         if self.kind in _SAID:

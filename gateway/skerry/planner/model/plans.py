@@ -19,9 +19,10 @@ the sample time of a row is ``epoch * period_ms``.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
-from typing import Any
+from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+from skerry.catalog.static_attributes import Statics
 from skerry.expressions.expression import Expr, Kind, from_list
 from skerry.expressions.unit_algebra import UTC
 from skerry.planner.model.clause import Clause
@@ -33,6 +34,9 @@ from skerry.planner.model.ordering import Ordering
 from skerry.planner.model.source_plans import SourceOutput, SourcePlan
 from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.packets import Aggregate
+
+if TYPE_CHECKING:
+    from skerry.planner.model.pairing import Pairing
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +118,16 @@ class QueryPlan:
     at_once: bool = False
     #: How it is read where it leaves something open, for who asked it.
     notes: tuple[str, ...] = ()
+    #: Attributes that users have made and it reads, by name in lower case.
+    statics: Statics = field(default_factory=dict, compare=False)
     #: Whether rows are to come before all motes can have heard of the query.
     start_now: bool = False
     #: For how long an epoch is waited for, in ms from its beginning; None: as long as is usual.
     wait_ms: int | None = None
     #: What it asks of sensors that are no motes, which are all that it is about; its ``outputs`` are there, too.
     sources: SourcePlan | None = None
+    #: Of motes that join their rows with each other: which are pairs. Where they do it stands in ``clauses``.
+    pairing: Pairing | None = None
 
     @property
     def shown(self) -> tuple[Output, ...] | tuple[SourceOutput, ...]:

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
 #: The number of the tuple that a row is of; its time, and when it came (UTC).
 SOURCE, TIME, ARRIVAL = "_source", "_time", "_arrival"
-#: Streams in the log have numbers: motes' are below this one, and answers of joins from :data:`ANSWERS` on, by the query's id.
+#: Streams in the log have numbers: motes' are below this one, and answers of joins from :data:`ANSWERS` on, by the query's id, of those
+#: that CREATE STREAM made from :data:`MADE` on.
 STREAMS = 1 << 31
 ANSWERS = 3 << 30
+MADE = 7 << 29
 
+#: What the motes are called, which may be one of a join's tables, and how columns of their batches begin.
+MOTES = "sensors"
 INT, DECIMAL, DOUBLE, TEXT, BOOLEAN, TIMESTAMP = "int", "decimal", "double", "text", "boolean", "timestamp"
 #: The literal NULL's, which any other type takes.
 NULL = "null"
@@ -37,6 +41,16 @@ _SHOWN = {
     TIMESTAMP: "timestamp",
     NULL: "text",
 }
+
+
+def answers_of(query: str, *, made: bool) -> int:
+    """The stream of a query's answers."""
+    return (MADE if made else ANSWERS) + int(query)
+
+
+def query_of(stream: int) -> str:
+    """Of a stream of answers, the query."""
+    return str(stream - (MADE if stream >= MADE else ANSWERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +135,37 @@ class SourceOutput:
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
     """An alias of a join: the table that it follows, its rows' stream in the log, the part of WHERE that its static columns decide, and the
-    columns of the table that the join reads."""
+    columns of the table that the join reads. ``motes``: it follows motes, and this is what they are asked."""
 
     alias: str
     table: str
     stream: int
     chosen: Term | None
     needs: tuple[str, ...]
+    motes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """A join of streams within windows. ``spec``: what executors read of it (:mod:`skerry.execution.join_sets`); ``algorithm``, and
-    why."""
+    """A join of streams within windows, or what is mined in one. ``spec``: what executors read of it
+    (:mod:`skerry.execution.join_sets`); ``algorithm``, and why; ``keeps``: how much its windows hold, or how often what is mined comes, as
+    a sentence."""
 
     tables: tuple[JoinedTable, ...]
     spec: str
     algorithm: str
     reason: str
+    keeps: str
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What motes are asked for it, each once."""
+        return tuple(dict.fromkeys(one.motes for one in self.tables if one.motes is not None))
+
+    @property
+    def of_sources(self) -> tuple[JoinedTable, ...]:
+        """Those of the tables that have sources which are no motes."""
+        return tuple(one for one in self.tables if one.motes is None)
 
     def executed(self) -> dict[str, Any]:
         """``spec``."""
@@ -166,18 +193,33 @@ class SourcePlan:
     latest: bool = False
     once: bool = False
     wait_ms: int = WAIT_MS
+    #: The name of the stream that CREATE STREAM makes of it.
+    made: str = ""
 
     def chosen_of(self) -> list[tuple[str, Term | None]]:
         """The tables whose sources it reads, each with the condition by which they are chosen."""
         if self.join is None:
             return [(self.table, self.chosen)]
-        return list(dict.fromkeys((one.table, one.chosen) for one in self.join.tables))
+        return list(dict.fromkeys((one.table, one.chosen) for one in self.join.of_sources))
 
     def reads(self, table: str, column: str | None) -> bool:
         """Whether it needs a table, or a column of it."""
         if self.join is None:
             return self.table == table and (column is None or column in self.needs())
-        return any(one.table == table and (column is None or column in one.needs) for one in self.join.tables)
+        return any(
+            one.table == table and (column is None or column in one.needs) for one in self.join.of_sources
+        )
+
+    def streams_read(self) -> set[int]:
+        """Numbers of the streams in the log that its rows, or those that it joins, are of."""
+        if self.join is not None:
+            return {one.stream for one in self.join.of_sources}
+        return {self.stream} if self.stream is not None else set()
+
+    @property
+    def of_motes(self) -> bool:
+        """Whether it is of rows of motes alone."""
+        return self.join is not None and not self.join.of_sources
 
     @property
     def gathers(self) -> bool:

@@ -25,6 +25,7 @@ from skerry.planner.model.columns import (
     format_for,
     where_only,
 )
+from skerry.planner.model.pairing import NUMBERED
 from skerry.planner.model.plans import Column, MoteQuery, QueryPlan
 from skerry.planner.physical.program import fits
 from skerry.planner.physical.row_union import RowNeed, RowUnion
@@ -54,7 +55,12 @@ def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
         return _aggregates(plans)
     if first.columns:
         return MoteQuery(
-            first.period_ms, first.once, False, first.columns, first.where, numbered=len(first.reads)
+            first.period_ms,
+            first.once,
+            False,
+            first.columns,
+            first.where,
+            numbered=NUMBERED if first.pairing is not None else len(first.reads),
         )
     if first.once:
         return _once(first)

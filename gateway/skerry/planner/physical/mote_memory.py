@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from skerry.expressions.expression import Expr, attributes_of
 from skerry.expressions.temporal import counts_epochs, is_pulse, is_temporal, parameters
+from skerry.planner.model import pairing
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry.planner.model.storage_points import RAM_HEADER, kept
@@ -27,6 +28,8 @@ _WINDOW, _EPOCHS = 3, 10
 _AVERAGE, _DELTA, _PULSE = 9, 11, 12
 #: struct ring of a storage point.
 _RING = 6
+#: struct waiting of an index, and so many tuples, each a struct wire_index_tuple and its values.
+_WAITING, _TUPLES, _TUPLE = 1, 6, 12
 #: struct scan of a join, without the values of its attributes.
 _SCAN = 29
 #: struct state of a semantic routing tree, with what each of 24 neighbours told.
@@ -55,6 +58,10 @@ def state_bytes(query: MoteQuery) -> int:
     found = windows if not query.aggregate else 0
     found += _CHILDREN + _ROOT_CHILDREN * _CHILD if approximate else 0
     found += sum(_point_bytes(clause, query.columns) for clause in query.clauses)
+    if any(clause.kind is Aggregate.INDEX for clause in query.clauses):
+        found += _WAITING + _TUPLES * (_TUPLE + sum(column.format.size for column in query.columns))
+    pairs = pairing.pairs_clause(query)
+    found += pairing.state_bytes(pairs) if pairs is not None else 0
     found += _TREE * any(clause.kind is Aggregate.SRT for clause in query.clauses)
     if any(clause.kind is Aggregate.FROM for clause in query.clauses):
         found += _SCAN + 4 * len(_sampled(query))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from skerry.expressions.assembler import assemble
 from skerry.expressions.expression import Expr
 from skerry.expressions.temporal import is_temporal, parameters
+from skerry.planner.model.pairing import carried_columns, pairs_clause
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry.planner.physical.condition_order import SamplingPlan, considered
 from skerry.sql.errors import QueryError
@@ -40,6 +41,13 @@ def _format(column: Column) -> int:
     return column.cells if cells else column.format.code
 
 
+def _fields(query: MoteQuery) -> list[Column]:
+    """The columns of motes' rows, which of a join of these are not yet those that the gateway gets."""
+    pairs = pairs_clause(query)
+    columns = query.columns if pairs is None else carried_columns(pairs, query.where)
+    return [column for column in columns if column.is_field]
+
+
 def chosen(query: MoteQuery) -> SamplingPlan:
     """The plan that the mote query's program carries: the cheapest that fits."""
     plans = considered(query)
@@ -49,7 +57,7 @@ def chosen(query: MoteQuery) -> SamplingPlan:
 def program_size(query: MoteQuery, plan: SamplingPlan | None = None) -> int:
     """Bytes of the program with this plan of sampling, or the one that is chosen."""
     plan = plan or chosen(query)
-    fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns if column.is_field)
+    fields = sum(_FIELD + len(_code(column.expr)) for column in _fields(query))
     budget = _FIELD + len(query.budget.encode()) if query.budget else 0
     clauses = sum(_FIELD + len(clause.encode()["code"]) for clause in query.clauses)
     where = sum(plan.staged + len(code) for code in _conditions(query, plan))
@@ -80,8 +88,7 @@ def encode(query: MoteQuery, start: int, end: int = FOREVER, plan: SamplingPlan 
     flags |= QueryFlag.SNOOP if query.snoop else 0
     fields = [
         {"format": _format(column), "aggregate": int(column.aggregate), "code": _code(column.expr)}
-        for column in query.columns
-        if column.is_field
+        for column in _fields(query)
     ]
     if query.budget:
         fields.append({"format": 0, "aggregate": int(Aggregate.BUDGET), "code": query.budget.encode()})

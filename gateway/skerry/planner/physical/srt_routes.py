@@ -24,7 +24,7 @@ Codes = tuple[int, int]
 NO_CODES: Codes = (CODES - 1, 0)
 ALL_CODES: Codes = (0, CODES - 1)
 #: Clauses of queries that every mote has to hold.
-_EVERYWHERE = {Aggregate.SRT, Aggregate.STORE}
+_EVERYWHERE = {Aggregate.SRT, Aggregate.STORE, Aggregate.PAIRS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skerry.catalog.static_attributes import Statics
 from skerry.expressions.expression import Expr
 from skerry.planner.model.joined_tables import Tables
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Points
 from skerry.planner.semantics.positions import with_axes
 from skerry.planner.semantics.scope import Scope, event_value, scope_of
+from skerry.planner.semantics.scope_of_motes import scope_of_motes
 from skerry.sql import ast
 
 
@@ -66,18 +69,27 @@ class Draft:
 Pass = Callable[[Draft], Draft]
 
 
-def begin(select: ast.Select, points: Points, tables: Tables, least_ms: int, *, stored: bool) -> Draft:
-    """A draft that knows what names mean beside these storage points and tables. Raises QueryError."""
+def begin(
+    select: ast.Select, points: Points, tables: Tables, statics: Statics, least_ms: int, *, stored: bool
+) -> Draft:
+    """A draft that knows what names mean beside these storage points, tables and users' attributes. Raises QueryError."""
     select = with_axes(select)
     plan = QueryPlan(select.text, 0, None, False, False, (), None, None, frozenset())
-    return Draft(select, names(select, points, tables), plan, least_ms, stored)
+    return Draft(select, names(select, points, tables, statics), plan, least_ms, stored)
 
 
-def names(select: ast.Select, points: Points, tables: Tables) -> Scope:
+def names(select: ast.Select, points: Points, tables: Tables, statics: Statics) -> Scope:
     """What names mean in a query. Raises QueryError."""
     recorded = select.history is not None and select.history.only
-    scope = replace(scope_of(tuple(select.tables), points, tables), recorded=recorded)
+    found = (
+        scope_of(tuple(select.tables), points, tables, statics)
+        if select.strategy is None
+        else scope_of_motes(select, statics)
+    )
+    scope = replace(found, recorded=recorded)
     spans = {item.alias.lower(): item.expression.span for item in select.items if item.alias is not None}
     columns = {name: " ".join(select.text[span.start : span.end].split()) for name, span in spans.items()}
     events = select.event.events if select.event is not None else ()
-    return replace(scope, event_value=event_value(events), columns=columns)
+    # Of queries in the same words, which may share what motes do, it is the same; it is told by explain.
+    seed = crc32(" ".join(select.text.split()).encode(errors="surrogatepass")) >> 1
+    return replace(scope, event_value=event_value(events), columns=columns, seed=seed)

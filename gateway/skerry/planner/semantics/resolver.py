@@ -9,7 +9,14 @@ from decimal import Decimal
 from skerry.expressions import build, extension_aggregates
 from skerry.expressions.expression import PLAIN, Expr, Kind, render
 from skerry.planner.model.row_time import TIME
-from skerry.planner.semantics import aggregate_functions, positions, temporal_aggregates, texts, time_windows
+from skerry.planner.semantics import (
+    aggregate_functions,
+    positions,
+    scalar_functions,
+    temporal_aggregates,
+    texts,
+    time_windows,
+)
 from skerry.planner.semantics.scope import SENSORS, Scope
 from skerry.planner.semantics.unit_checks import check_moments, check_units
 from skerry.sql import ast
@@ -163,6 +170,9 @@ class Resolver:
 
     def _call(self, node: ast.Call) -> Expr:
         name = node.function.upper()
+        if name in scalar_functions.NAMES and not (node.star or node.distinct):
+            with _magnitude_at(node.span):
+                return scalar_functions.value(node, self._scope.seed, lambda a: self.number(a, name.lower()))
         if not node.arguments and not node.star:
             return _of_nothing(node)
         if name == "DIST":
@@ -171,19 +181,7 @@ class Resolver:
         if name == "POINT":
             hint = "write the distance from it, as in dist(loc, point(3 m, 4 m))"
             raise QueryError("a point is a position, not a number", hint, node.span)
-        known = (
-            *aggregate_functions.NAMES,
-            *extension_aggregates.names(),
-            *temporal_aggregates.NAMES,
-            "ERROR",
-        )
-        if name not in known:
-            meant = _ELSEWHERE.get(name, node.function)
-            guess = did_you_mean(meant, [one.lower() for one in (*known, "DIST")])
-            over_time = dict.fromkeys(kind.name for kind in temporal_aggregates.NAMES.values())
-            aggregates = ", ".join([*aggregate_functions.NAMES, *extension_aggregates.names()])
-            hint = f"{guess}aggregates are {aggregates}; over time {', '.join(over_time)}"
-            raise QueryError(f"unknown function '{node.function}'", hint, node.span)
+        _check_known(name, node)
         if self._no_aggregates is not None:
             raise QueryError(f"{name} {self._no_aggregates}", self._instead, node.span)
         if name != "COUNT" and node.distinct:
@@ -247,6 +245,27 @@ class Resolver:
             if added is not None
             else build.aggregate(aggregate_functions.SIMPLE[name], resolved)
         )
+
+
+def _check_known(name: str, node: ast.Call) -> None:
+    """Raises QueryError for a function that is none, or is not of what it is of here."""
+    known = (
+        *aggregate_functions.NAMES,
+        *extension_aggregates.names(),
+        *temporal_aggregates.NAMES,
+        "ERROR",
+    )
+    if name in scalar_functions.NAMES:
+        what = "DISTINCT …" if node.distinct else "*"
+        hint = f"write {scalar_functions.NAMES[name]}"
+        raise QueryError(f"{node.function}({what}) has no meaning", hint, node.span)
+    if name not in known:
+        meant = _ELSEWHERE.get(name, node.function)
+        guess = did_you_mean(meant, [one.lower() for one in (*known, "DIST", *scalar_functions.NAMES)])
+        over_time = dict.fromkeys(kind.name for kind in temporal_aggregates.NAMES.values())
+        aggregates = ", ".join([*aggregate_functions.NAMES, *extension_aggregates.names()])
+        hint = f"{guess}aggregates are {aggregates}; over time {', '.join(over_time)}"
+        raise QueryError(f"unknown function '{node.function}'", hint, node.span)
 
 
 def _of_nothing(node: ast.Call) -> Expr:

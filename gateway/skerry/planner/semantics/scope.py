@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.expressions import build
 from skerry.expressions.expression import MILLISECONDS, Expr, Kind
 from skerry.planner.model.epoch_facts import FACTS
@@ -15,7 +16,14 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.quoting import as_name, as_text
 from skerry.sql.units import duration_text
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
+from skerry_protocol.attributes import (
+    ATTRIBUTES,
+    BY_NAME,
+    BY_NUMBER,
+    EVENT_BY_NAME,
+    STATIC_ATTRIBUTES,
+    Attribute,
+)
 from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.packets import PERIOD_MINIMUM_MS, SOURCES_MAXIMUM, Aggregate
 
@@ -34,6 +42,8 @@ _MEANT = {
     "x": "xpos", "y": "ypos", "memory": "free_ram", "reboots": "resets", "acceleration": "accel_x", "acc_x": "accel_x", "acc_y": "accel_y",
     "storey": "floor",
 }  # fmt: skip
+#: What is looked for among attributes when a name is none's.
+_NAMED = tuple(name for name, entry in BY_NAME.items() if entry not in STATIC_ATTRIBUTES)
 #: Of what every event says, the other names.
 _OF_EVENTS = {name: SYNONYMS[name] for name in ("id", "xloc", "yloc")}
 #: The longest past that a stream is joined with: it is held in memory.
@@ -68,6 +78,10 @@ class Scope:
     sensors: str | None = "sensors"
     sources: tuple[Source, ...] = ()
     tables: tuple[JoinedTable, ...] = ()
+    #: Attributes that users have made, by name in lower case.
+    statics: Statics = field(default_factory=dict)
+    #: What ``random()`` begins at.
+    seed: int = 0
     #: What the query calls the value of its event, besides what every event says.
     event_value: str | None = None
     #: Whether names are those of an aggregate's row.
@@ -155,7 +169,7 @@ class Scope:
     def _found(self, node: ast.Name) -> dict[str, Expr]:
         """Columns of that name, by the name that tells them apart."""
         name, table = node.name.lower(), node.table.lower() if node.table is not None else None
-        attribute = BY_NAME.get(SYNONYMS.get(name, name))
+        attribute = self._attribute(name)
         found: dict[str, Expr] = {}
         if (
             name in OF_ROWS
@@ -169,7 +183,7 @@ class Scope:
             return {name: later_of(first, second, name)}
         if self.sensors is not None and table in (None, "sensors", self.sensors):
             if attribute is not None:
-                found[f"{self.sensors}.{name}"] = build.attribute(attribute)
+                found[f"{self.sensors}.{name}"] = attribute
             elif name in OF_ROWS:
                 found[f"{self.sensors}.{name}"] = OF_ROWS[name]
                 if table is None:
@@ -190,6 +204,14 @@ class Scope:
             if column is not None:
                 found[f"{joined.called}.{name}"] = column
         return found
+
+    def _attribute(self, name: str) -> Expr | None:
+        """An attribute by its name in lower case; None: it is none."""
+        own = self.statics.get(name)
+        if own is not None:
+            return replace(build.attribute(BY_NUMBER[own.number]), unit=own.unit, label=own.name)
+        entry = BY_NAME.get(SYNONYMS.get(name, name))
+        return None if entry is None or entry in STATIC_ATTRIBUTES else build.attribute(entry)
 
     def _of_files(self, name: str, found: dict[str, Expr]) -> dict[str, Expr]:
         """With columns of that name of tables that are no motes'."""
@@ -216,8 +238,9 @@ class Scope:
         if self.sensors is not None and table in (None, "sensors", self.sensors):
             if node.name.lower() == _LOC:
                 return _position(node)
-            known += [*BY_NAME, *SYNONYMS]
-            has.append(f"attributes are {attribute_names()}")
+            known += [*_NAMED, *SYNONYMS, *self.statics]
+            made = "".join(f", {entry.name}" for entry in self.statics.values())
+            has.append(f"attributes are {attribute_names()}{made}")
         for called, also, names in self._columns():
             if table in (None, called, also):
                 known += names
@@ -261,7 +284,9 @@ def _position(node: ast.Name) -> QueryError:
     return QueryError(f"'{node.name}' is a position, not a number", hint, node.span)
 
 
-def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_TABLES) -> Scope:
+def scope_of(
+    tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_TABLES, statics: Statics = NO_STATICS
+) -> Scope:
     """The scope of a FROM. Raises QueryError for tables that are not, or too many."""
     sensors: str | None = None
     sources: list[Source] = []
@@ -272,7 +297,7 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_T
             joined.append(JoinedTable(table.called, PAST, _past(table, name)))
         elif name == "sensors":
             if sensors is not None:
-                hint = "name one of them's past, as in FROM sensors AS s, sensors HISTORY 1 day AS h"
+                hint = "name one of them's past, as in FROM sensors AS s, sensors HISTORY 1 day AS h, or say within which WINDOW they join"
                 raise QueryError("sensors stands twice in FROM", hint, table.name.span)
             sensors = table.called
         elif name in points:
@@ -292,7 +317,7 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_T
     if len(sources) > SOURCES_MAXIMUM:
         hint = f"join at most {SOURCES_MAXIMUM}, and sensors"
         raise QueryError(f"{len(sources)} storage points are too many", hint, tables[-1].name.span)
-    return Scope(sensors, tuple(sources), tuple(joined))
+    return Scope(sensors, tuple(sources), tuple(joined), statics)
 
 
 def _schema(table: ast.Table, file: TableSchema | Trouble) -> TableSchema:

@@ -18,8 +18,7 @@ from skerry.execution.deliveries import Delivery
 from skerry.planner.model.joined_tables import JoinedTable
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.engine.engine import MovedError, PastEngine
-from skerry.storage.history.engine.messages import EarlierRows, Question, Reading, TableRows
-from skerry.storage.history.engine.selects import Timing
+from skerry.storage.history.engine.messages import EarlierRows, Question, Reading, TableRows, Timing
 from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.first_readings import first_in_epochs
 from skerry.storage.history.layout import Int64

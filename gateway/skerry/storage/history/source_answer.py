@@ -12,8 +12,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history import source_layout
 from skerry.storage.history.answer import PIECE_ROWS
 from skerry.storage.history.engine.engine import MovedError, PastEngine
-from skerry.storage.history.engine.messages import Question, SourceFile, Sources
-from skerry.storage.history.engine.selects import Timing
+from skerry.storage.history.engine.messages import Question, SourceFile, Sources, Timing
 from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.manifest import directory_of
 from skerry.storage.history.sorting import most_ordered
@@ -58,9 +57,9 @@ class SourceAnswer:
         raise OSError(f"{self._history.path}: files go again and again")
 
     def _sources(self) -> Sources:
-        manifest, stream = self._history.manifest, self._plan.sources.stream if self._plan.sources else None
-        assert stream is not None
-        begins = source_layout.begins(stream)
+        manifest, plan = self._history.manifest, self._plan.sources
+        assert plan is not None
+        begins = tuple(source_layout.begins(stream) for stream in plan.streams_read())
         files = tuple(
             SourceFile(str(self._history.path / name), file.rows, False, 0, (), file.first, file.last)
             for name, file in manifest.files.items()

@@ -43,7 +43,8 @@ def is_of_sources(directory: str) -> bool:
 def tables(
     start: int, records: Records, log: Path, described: dict[str, str]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of sources among records from number ``start`` on, in the order of the log, by directory, without answers of joins.
+    """The rows of sources among records from number ``start`` on, in the order of the log, by directory, without answers of joins that have
+    no name.
     ``log``: its directory; ``described`` gets what directories hold."""
     numbers = np.arange(start, start + len(records), dtype=np.int64)
     for directory, parts in _by_schema(SourceFiles(log), numbers, records).items():
@@ -56,7 +57,7 @@ def tables(
 def _by_schema(files: SourceFiles, numbers: np.ndarray, records: Records) -> dict[str, list[pa.Table]]:
     found: dict[str, list[pa.Table]] = {}
     for number, stream, batch in files.tables(numbers, records):
-        if batch.num_rows and stream < plans.ANSWERS:
+        if batch.num_rows and not plans.ANSWERS <= stream < plans.MADE:
             table = batch.rename_columns([kept(name) for name in batch.column_names])
             table = table.add_column(0, ROW, pa.array(np.full(batch.num_rows, number, np.int64)))
             text = ",".join(sorted(f"{field.name} {field.type}" for field in table.schema))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,15 +29,27 @@ SUFFIX = ".batches"
 POSITIONS = b"skerry.positions"
 #: A file with so many bytes is full.
 FILE_BYTES = 64 << 20
-#: Where a record says what: the file, the place in it, the bytes, the rows, the bytes' checksum, and of answers up to which row of the log
-#: they are all there.
-_FILE, _OFFSET, _BYTES, _ROWS, _CRC, _THROUGH = range(6)
+#: Where a record says what: the file, the place in it, the bytes, the rows, the bytes' checksum, and of answers how far they are all there.
+_FILE, _OFFSET, _BYTES, _ROWS, _CRC, _THROUGH, _THROUGH_US = range(7)
+
+
+class Through(NamedTuple):
+    """How far a query's answers are all in the log, in the order in which they come, which does not depend on batches: of those that rows
+    bring one by one, up to before a row's number (``time_us`` is 0); of those that come in the order of time, up to the row of this time
+    and number."""
+
+    time_us: int
+    number: int
+
+
+#: Before all answers.
+NOTHING = Through(-(1 << 62), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
     """Some rows of one stream. ``time_us``: their greatest time, ``arrival_us``: when the last came, UTC; ``data``: an Arrow IPC stream.
-    ``through``: of answers to a join, that with them all are there of rows of the log before this one. ``positions``: of tuples whose types
+    ``through``: of answers to a join, how far all are there with them. ``positions``: of tuples whose types
     can send again, behind these rows, as they stand in ``data`` too. ``ends``: a query of which all
     sources have ended; there are no rows then."""
 
@@ -45,7 +58,7 @@ class SourceBatch:
     time_us: int
     arrival_us: int
     data: bytes
-    through: int = 0
+    through: Through = NOTHING
     positions: Mapping[int, Position] = field(default_factory=dict)
     ends: int = 0
 
@@ -108,12 +121,13 @@ def rows_of(records: Records) -> Int64:
     return found
 
 
-def through_of(records: Records, first: int) -> dict[int, int]:
+def through_of(records: Records, first: int) -> dict[int, Through]:
     """By stream from this number on, the greatest ``through`` of its batches among some records."""
-    found: dict[int, int] = {}
+    found: dict[int, Through] = {}
     for record in records[(records["kind"] == Kind.SOURCES) & (records["stream"] >= first)]:
-        stream = int(record["stream"])
-        found[stream] = max(found.get(stream, 0), int(record["value"][_THROUGH]))
+        stream, value = int(record["stream"]), record["value"]
+        through = Through(int(value[_THROUGH_US]), int(value[_THROUGH]))
+        found[stream] = max(found.get(stream, NOTHING), through)
     return found
 
 
@@ -143,7 +157,8 @@ class SourceWriter:
                 len(batch.data),
                 batch.rows,
                 zlib.crc32(batch.data),
-                batch.through,
+                batch.through.number,
+                batch.through.time_us,
             )
             record["value"][: len(where)] = where
             left = memoryview(batch.data)

@@ -11,6 +11,7 @@ from skerry.storage.state.database import StateDatabase
 from skerry.storage.state.errors import DataError, StorageError
 from skerry.storage.state.published import DIRECTORY as PUBLISHED
 from skerry.storage.state.published import STREAMS, Publisher
+from skerry.storage.state.published_users import UsersPublisher
 
 #: Bytes of the disk that rows leave free at least, so that what users ask can still be remembered.
 RESERVE = 4 << 20
@@ -37,7 +38,7 @@ class DataDirectory:
         except DataError:
             self._lock.close()
             raise
-        self.published = Publisher(path)
+        self.published, self.published_users = Publisher(path), UsersPublisher(path)
 
     def check_room(self) -> None:
         """Raises StorageError when rows would take what the state needs: twice its size, at least :data:`RESERVE`."""

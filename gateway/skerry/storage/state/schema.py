@@ -222,5 +222,40 @@ CREATE TABLE sensor_tuples (
 ) STRICT, WITHOUT ROWID;
 """
 
+_USERS = """
+-- Who may ask where tokens are asked for. digest: SHA-256 of the token, which is nowhere itself; added: UTC in s.
+CREATE TABLE users (
+    name TEXT PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE CHECK (length(digest) = 32),
+    added REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+_STATICS = """
+-- Static attributes that users have made, by the motes' number; name '': there was one in its place, and is none. again: its place had
+-- another before.
+CREATE TABLE static_attributes (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    user TEXT NOT NULL,
+    created REAL NOT NULL,
+    again INTEGER NOT NULL
+) STRICT;
+
+-- What motes are to have of what commands set; mote -1: all that have no row of their own, value NULL: nothing.
+CREATE TABLE static_values (
+    attribute INTEGER NOT NULL,
+    mote INTEGER NOT NULL,
+    value INTEGER,
+    PRIMARY KEY (attribute, mote)
+) STRICT, WITHOUT ROWID;
+"""
+
+_INDEXES = """
+-- JSON of the index of stored tuples that a query keeps.
+ALTER TABLE queries ADD COLUMN stored_index TEXT;
+"""
+
 #: SQL, one script for each version.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SENSORS)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SENSORS, _USERS, _STATICS, _INDEXES)

@@ -35,6 +35,7 @@ from skerry.storage.history.store import History
 from skerry.storage.log.record import Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
+from skerry_protocol.bytecode import hashed
 
 ATTRIBUTES = ["temp", "light", "humidity", "voltage", "level"]
 
@@ -321,6 +322,22 @@ def test_epochs_are_not_lost_where_the_schedule_would_have_sampled_in_a_gap(tmp_
         "before WHERE: no other of the epoch takes its place"
     )
     assert [row["COUNT(*)"] for _, row in joined] == [4] * 10
+
+
+def test_functions_of_a_row_equal_their_definitions(past: Any, streams: list[Stream]) -> None:
+    history, log = past[1]
+    sql = (
+        "SELECT nodeid, epoch, temp, abs(temp - 20) AS off, hash(temp) AS h, hash(nodeid - 9) AS n, random(5) AS r FROM sensors "
+        "WHERE random(5) < 0.3 AND hash(temp) % 2 = 0 HISTORY 7 day ONLY SAMPLE PERIOD 5 s"
+    )
+    rows = [row for _, row in answered(history, log, streams, sql, NOW, log.rows)]
+    assert len(rows) > 5
+    for row in rows:
+        value = None if row["temp"] is None else round(row["temp"] * 100)
+        assert row["off"] == (None if value is None else pytest.approx(abs(value - 2000) / 100))
+        assert row["h"] == (None if value is None else hashed(value))
+        assert row["n"] == hashed(row["nodeid"] - 9)
+        assert row["r"] == hashed(hashed(row["nodeid"] - 5) - row["epoch"]) % 10**6 / 1e6 < 0.3
 
 
 def test_averages_and_summaries_are_exact(past: Any, streams: list[Stream]) -> None:

@@ -23,8 +23,8 @@ from skerry.sql.errors import QueryError
 from skerry.storage.history import compaction
 from skerry.storage.history.answer import Answer
 from skerry.storage.history.engine.engine import EngineError, PastEngine
-from skerry.storage.history.engine.messages import Limits
-from skerry.storage.history.engine.selects import Range, Timing, columns_needed, group_selects, rows_select
+from skerry.storage.history.engine.messages import Limits, Timing
+from skerry.storage.history.engine.selects import Range, columns_needed, group_selects, rows_select
 from skerry.storage.history.engine.sources import open_past, open_readings
 from skerry.storage.history.engine.waiting import GivenUpError, Waiting
 from skerry.storage.history.reader import Reader

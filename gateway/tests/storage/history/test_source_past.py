@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy.signal import find_peaks
 
-from gateway.tests.killed import drawn_seed
 from gateway.tests.sources.test_source_windows import (
     CREATE,
     SOURCES,
@@ -25,6 +26,7 @@ from gateway.tests.sources.test_source_windows import (
     new_database,
     plain,
 )
+from skerry.mining.periods import Periods
 from skerry.sensors.planning import planned
 from skerry.sensors.store import SensorStore
 from skerry.sources.batching import Part, batch_of
@@ -74,7 +76,7 @@ class Kept:
             for at in range(0, len(got), 11):
                 batches.append((self.chance.random() + at / 50, own, got[at : at + 11]))
         for _, own, part in sorted(batches, key=lambda one: one[0]):
-            self.log.append_sources([batch_of(self.table, [Part(own, part, None, 0)])])  # type: ignore[arg-type]
+            self.log.append_sources([batch_of(self.table, [Part(own, part, None, 0)])[0]])  # type: ignore[arg-type]
             if self.log.rows in (len(batches) // 3, 2 * len(batches) // 3):
                 self.history.compact(self.log.path, self.log.rows, [])
         # The first third is in files alone.
@@ -97,8 +99,8 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
-    made = Kept(tmp_path_factory.mktemp("past"), drawn_seed())
+def kept(tmp_path_factory: pytest.TempPathFactory, drawn_seed: int) -> Iterator[Kept]:
+    made = Kept(tmp_path_factory.mktemp("past"), drawn_seed)
     yield made
     made.engine.stop()
     made.log.close()
@@ -130,6 +132,41 @@ def test_drawn_questions_about_the_past(kept: Kept) -> None:
         )
 
 
+def test_what_is_mined_in_the_past_is_what_libraries_say_of_all_rows(kept: Kept) -> None:
+    # In the order of the log, as rows came.
+    rows = kept.answer(f"SELECT id, gas, heat FROM detectors {PAST}")
+    ids = sorted({row[0] for row in rows})
+    own = {number: [row for row in rows if row[0] == number] for number in ids}
+
+    wanted: list[tuple[Any, ...]] = []
+    for number in ids:
+        made = Periods(6)
+        made.add([gas for _, gas, _ in own[number]])
+        found = made.found(0.02, 3).to_pylist()
+        wanted += [(number, one["symbol"], one["period"], one["offset"], len(own[number])) for one in found]
+    assert len(wanted) > 3
+    sql = "SELECT id, symbol, length, offset, rows FROM PERIODS(detectors.gas, 6, 0.02)"
+    assert sorted(kept.answer(f"{sql} {PAST}")) == sorted(wanted)
+    assert sorted(kept.answer(f"{sql} WHERE id = 2 AND offset = 1 {PAST}")) == sorted(
+        row for row in wanted if row[0] == 2 and row[3] == 1
+    )
+
+    wanted = []
+    for number in ids:
+        heats = np.array([heat for _, _, heat in own[number] if heat is not None], float)
+        places, known = find_peaks(heats, prominence=0.5, wlen=9, plateau_size=(None, 9))
+        found = zip(heats[places], known["prominences"], strict=True)
+        wanted += [(number, *(round(float(value), 6) for value in one)) for one in found]
+    assert len(wanted) > 3
+    found = kept.answer(f"SELECT id, height, prominence FROM PEAKS(detectors.heat, 0.5, 9) {PAST}")
+    assert sorted((one, round(height, 6), round(out, 6)) for one, height, out in found) == sorted(wanted)
+    # Each peak comes once, however often what is found comes.
+    often = kept.answer(
+        f"SELECT id, height, prominence FROM PEAKS(detectors.heat, 0.5, 9) EVERY 7 ROWS {PAST}"
+    )
+    assert sorted(often) == sorted(found)
+
+
 def test_files_have_the_columns_that_users_know(kept: Kept) -> None:
     [file] = {name for name in kept.history.manifest.files if name.startswith("source-1-")}
     names = pq.read_schema(kept.history.path / file).names
@@ -152,7 +189,7 @@ def test_a_column_that_came_later_and_another_type(tmp_path: Path) -> None:
         table = store.tables()["t"]
         values = (1, "tcp://127.0.0.1:1", *(["7"] if "TEXT" in text else [7] if "x INT" in text else []))
         log.append_sources(
-            [batch_of(table, [Part(Tuple(1, values), [Arrived([log.rows], 10**15, 10**15, 0)], None, 0)])]
+            [batch_of(table, [Part(Tuple(1, values), [Arrived([log.rows], 10**15, 10**15, 0)], None, 0)])[0]]
         )  # type: ignore[arg-type]
         history.compact(log.path, log.rows, [])
     plan = planned(f"SELECT v, x FROM t {PAST}", store.tables())

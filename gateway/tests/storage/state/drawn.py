@@ -13,6 +13,8 @@ from typing import Any
 
 from skerry.storage.state.database import Changes, StateDatabase
 
+#: Tables that are drawn.
+DRAWN = ("gateway", "queries", "query_feeds", "streams", "tags", "users")
 #: By table and key, what a state is.
 State = dict[str, dict[Any, dict[str, Any]]]
 
@@ -20,7 +22,7 @@ State = dict[str, dict[Any, dict[str, Any]]]
 def query_row(query: str, text: str, finished: int) -> dict[str, Any]:
     return {
         "id": query, "user": "ada", "sql": text, "created": 1.5, "position": 7, "finished": finished, "duration_ms": None, "linger_s": None,
-        "started_by": None, "point": None, "srt": None, "tables": "[]",
+        "started_by": None, "point": None, "srt": None, "tables": "[]", "stored_index": None,
     }  # fmt: skip
 
 
@@ -43,7 +45,7 @@ def counters(last: int) -> dict[str, Any]:
 
 def steps(random: Random, count: int) -> Iterator[tuple[Changes, State]]:
     """Transactions, and what the tables hold after each. Every one changes a counter, so that no two states are alike."""
-    there: State = {"gateway": {}, "queries": {}, "query_feeds": {}, "streams": {}, "tags": {}}
+    there: State = {table: {} for table in DRAWN}
     for number in range(1, count + 1):
         changes = Changes()
         stream = random.randrange(8)
@@ -73,6 +75,13 @@ def steps(random: Random, count: int) -> Iterator[tuple[Changes, State]]:
             for mote in motes
         }  # fmt: skip
         changes.whole("tags", there["tags"].values())
+        for name in random.sample(("ada", "grace", "eve"), random.randrange(3)):
+            # One who comes, goes, or has another token.
+            there["users"].pop(name, None)
+            if random.random() < 0.7:
+                there["users"][name] = {"name": name, "digest": random.randbytes(32), "added": float(number)}
+            found = there["users"].get(name)
+            changes.replace("users", {"name": name}, [] if found is None else [found])
         there["gateway"] = {1: counters(number)}
         changes.whole("gateway", there["gateway"].values())
         yield changes, {table: dict(rows) for table, rows in there.items()}

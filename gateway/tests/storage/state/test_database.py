@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from gateway.tests.storage.state.drawn import (
+    DRAWN,
     counters,
     feed_row,
     in_order,
@@ -34,9 +35,7 @@ def loaded(database: StateDatabase) -> dict[str, list[Row]]:
     found = database.load()
     if found is None:
         return {}
-    return {
-        table: in_order(found[table]) for table in ("gateway", "queries", "query_feeds", "streams", "tags")
-    }
+    return {table: in_order(found[table]) for table in DRAWN}
 
 
 def first(database: StateDatabase) -> None:

@@ -14,7 +14,7 @@ from skerry.expressions.expression import LIKE, TEXT_LEAF, TIME_LEAF, Expr, Kind
 from skerry.planner.model.row_time import TIME
 from skerry.storage.history.layout import READINGS
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER
-from skerry_protocol.bytecode import Op
+from skerry_protocol.bytecode import HASH_FACTORS, HASH_SHIFTS, Op
 
 Node = exp.Expr
 BIGINT, DOUBLE, WIDE = (exp.DataType.build(name) for name in ("BIGINT", "DOUBLE", "DECIMAL(38, 0)"))
@@ -250,6 +250,8 @@ class Relation:
         a, b = self.number(expr.args[0]), self.number(expr.args[-1])
         if expr.op is Op.HYPOT:
             return self._hypotenuse(a, b)
+        if expr.op is Op.HASH:
+            return self._hash(a)
         factor = Term(integer(10 ** (expr.operand or 0)))
         if expr.op is Op.DOWNSCALE:
             return self._quotient(a, factor)
@@ -262,6 +264,7 @@ class Relation:
         simple: dict[Op, Callable[[], Node]] = {
             Op.ADD: lambda: both(exp.Add, a.node, b.node),
             Op.SUB: lambda: both(exp.Sub, a.node, b.node),
+            Op.ABS: lambda: exp.Abs(this=a.node),
             Op.NEG: lambda: exp.Neg(this=exp.paren(a.node, copy=False)),
             Op.UPSCALE: lambda: both(exp.Mul, a.node, factor.node),
             Op.MOD: lambda: both(exp.Mod, a.node, exp.Nullif(this=b.node, expression=integer(0))),
@@ -283,6 +286,24 @@ class Relation:
         same = both(exp.EQ, both(exp.LT, a.node.copy(), integer(0)), both(exp.LT, b.node.copy(), integer(0)))
         negative = exp.Neg(this=exp.paren(rounded.copy(), copy=False))
         return Term(choose(same, rounded, negative), max(whole.layer, rest.layer, layer))
+
+    def _hash(self, a: Term) -> Term:
+        """:func:`skerry_protocol.bytecode.hashed`, in products of at most 48 bits: an overflow of 64 is an error in SQL."""
+        a = self.let(a)
+        shifted = both(exp.Add, both(exp.Mod, a.node, integer(1 << 32)), integer(1 << 32))
+        x = Term(both(exp.Mod, shifted, integer(1 << 32)), a.layer)
+        for shift, factor in zip(HASH_SHIFTS, (*HASH_FACTORS, None), strict=True):
+            x = self.let(x)
+            x = Term(
+                both(exp.BitwiseXor, x.node, both(exp.IntDiv, x.node.copy(), integer(1 << shift))), x.layer
+            )
+            if factor is not None:
+                x = self.let(x)
+                high = both(exp.Mod, both(exp.Mul, x.node, integer(factor >> 16)), integer(1 << 16))
+                low = both(exp.Mul, x.node.copy(), integer(factor & 0xFFFF))
+                whole = both(exp.Add, both(exp.Mul, high, integer(1 << 16)), low)
+                x = Term(both(exp.Mod, whole, integer(1 << 32)), x.layer)
+        return Term(both(exp.Mod, x.node, integer(1 << 31)), x.layer)
 
     def _hypotenuse(self, a: Term, b: Term) -> Term:
         """``sqrt(a * a + b * b)``, rounded; exact, though the root of a floating-point number is not."""

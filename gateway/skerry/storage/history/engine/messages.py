@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skerry.planner.model.plans import QueryPlan
-from skerry.storage.history.engine.selects import Timing
 from skerry.storage.history.samples_apart import Sessions
 from skerry.storage.log.dating import Shift
 from skerry.streams.stream import Stream
+
+
+@dataclass(frozen=True)
+class Timing:
+    """By which time epochs go. ``by_utc``: by that which all networks have in common, else by each session's own; ``speed``: s of network
+    time in one of UTC's."""
+
+    by_utc: bool = False
+    speed: float = 1.0
 
 
 @dataclass(frozen=True)

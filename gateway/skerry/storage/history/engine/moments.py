@@ -18,9 +18,8 @@ from skerry.planner.model.frames import LATENESS_MS
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.row_time import TIME
 from skerry.storage.history.engine.expressions import NETWORK_MS, ROW, SESSION
-from skerry.storage.history.engine.messages import Sources
+from skerry.storage.history.engine.messages import Sources, Timing
 from skerry.storage.history.engine.row_groups import SAMPLED, RowGroup, row_groups, rows_of
-from skerry.storage.history.engine.selects import Timing
 from skerry.storage.history.layout import Int64
 
 #: Row groups that are read together.

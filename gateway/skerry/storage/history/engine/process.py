@@ -29,9 +29,11 @@ from skerry.expressions.expression import Kind
 from skerry.planner.model.plans import Output, QueryPlan
 from skerry.sql.errors import QueryError
 from skerry.storage.history.damaged_files import DamagedError
+from skerry.storage.history.engine import mined_past
 from skerry.storage.history.engine.cluster import ClusterLink, ClusterQuestion
 from skerry.storage.history.engine.expressions import ROW
 from skerry.storage.history.engine.finishing import Groups, Numbered
+from skerry.storage.history.engine.joined_past import JoinedPast
 from skerry.storage.history.engine.joins import places_of
 from skerry.storage.history.engine.messages import (
     Answered,
@@ -73,6 +75,8 @@ _STEP = 16
 #: What else has the machine to do goes first.
 _NICE = 10
 _BATCH_ROWS = 65_536
+#: Rows of the log that are mined at a time.
+_MINED_ROWS = 1 << 20
 Select = Callable[[Range], exp.Select]
 
 
@@ -207,11 +211,13 @@ class Worker:
             return self._of_table(question, past.connection)
 
     def _of_sources(self, question: Question, running: Running) -> Answered:
-        """Of rows that are no motes'."""
+        """Of rows that are no motes', and what table functions find in any."""
+        if question.plan.sources is not None and question.plan.sources.of_motes:
+            return self._mined_of_motes(question, running)
         connection = self._database.cursor()
         try:
             with running.on(connection, self._limits.seconds):
-                past = SourcePast(question, lambda: running.ends)
+                past = _past_of(question)(question, lambda: running.ends)
                 whole = past.whole()
                 if whole is not None:
                     self._keep(question.key, whole)
@@ -220,6 +226,23 @@ class Worker:
                 return _piece(question.number, rows, position, more=more)
         finally:
             connection.close()
+
+    def _mined_of_motes(self, question: Question, running: Running) -> Answered:
+        """What table functions find in what motes have reported."""
+        plan, first, end = question.plan, question.sources.first, question.sources.end
+        assert plan.sources is not None
+
+        def rows() -> mined_past.Rows:
+            for start in range(first, end, _MINED_ROWS):
+                part = Range(start if start > first else 0, min(start + _MINED_ROWS, end))
+                found = past.table(rows_select(plan, part, end, question.timing), _MINED_ROWS)
+                yield mined_past.of_motes(*_numbered(plan, _sorted(plan, found)))
+
+        with self._connected(question, running) as past:
+            answer = mined_past.mined(plan.sources, rows(), question.most)
+        whole = np.full(answer.num_rows, max(end - 1, 0), np.int64), answer
+        self._keep(question.key, whole)
+        return _next_piece(question, whole, max(end - 1, 0))
 
     def _computed(self, question: Question, past: _Past) -> Numbered | None:
         """An answer that is known as a whole; None: it comes in pieces."""
@@ -322,6 +345,14 @@ class Worker:
                 found = _whole_rows(connection, found, order)
         last = int(found.column(ROW)[-1].as_py()) if more else max(question.sources.end - 1, 0)
         return _piece(question.number, _numbered(question.plan, found), last, more=more)
+
+
+def _past_of(question: Question) -> type[SourcePast]:
+    """What answers about sources that are no motes."""
+    sources = question.plan.sources
+    if sources is None or sources.join is None:
+        return SourcePast
+    return mined_past.MinedPast if "mines" in sources.join.executed() else JoinedPast
 
 
 def _in_order(plan: QueryPlan) -> str:

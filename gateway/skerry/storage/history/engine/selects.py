@@ -39,6 +39,7 @@ from skerry.storage.history.engine.expressions import (
     rows_utc_ms,
 )
 from skerry.storage.history.engine.joins import joined, places_of
+from skerry.storage.history.engine.messages import Timing
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
@@ -80,15 +81,6 @@ def functions_of(node: Expr) -> tuple[str, ...]:
     if node.aggregate is Aggregate.AVG:
         return "count", "sum"
     return (node.aggregate.name.lower(),) if node.aggregate in SIMPLE else ()
-
-
-@dataclass(frozen=True)
-class Timing:
-    """By which time epochs go. ``by_utc``: by that which all networks have in common, else by each session's own; ``speed``: s of network
-    time in one of UTC's."""
-
-    by_utc: bool = False
-    speed: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from skerry.expressions.expression import Expr, Kind
 from skerry.planner.model.frames import Frame, Window
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.engine.finishing import Numbered
+from skerry.storage.history.engine.messages import Timing
 from skerry.storage.history.engine.moments import Moments, Session
-from skerry.storage.history.engine.selects import MOTE, ROWS, Timing, group_names, window_selects
+from skerry.storage.history.engine.selects import MOTE, ROWS, group_names, window_selects
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.sorting import in_order
 from skerry.windows.shared_windows import WindowPart, WindowRows, WindowView

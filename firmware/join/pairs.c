@@ -1,0 +1,102 @@
+#include "join/pairs.h"
+
+#include <stddef.h>
+
+/* Times go round (RFC 1982): what lies less than half the circle ahead is later. */
+static bool before(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
+
+/* Roles that a mote has in any pair. */
+static uint8_t roles_of(const struct pairs *pairs, uint8_t mote)
+{
+    uint8_t roles = 0;
+    for (uint8_t i = 0; i < pairs->pairs_count; i++) {
+        if (pairs->pairs[i].s == mote)
+            roles |= PAIRS_S;
+        if (pairs->pairs[i].t == mote)
+            roles |= PAIRS_T;
+    }
+    return roles;
+}
+
+enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8_t *place)
+{
+    uint8_t roles = row->roles & roles_of(pairs, row->mote);
+    bool room = false;
+    if (roles == 0)
+        return PAIRS_STRANGE;
+    for (uint8_t i = 0; i < pairs->rows_room; i++) {
+        struct pairs_row *other = &pairs->rows[i];
+        if (other->roles == 0) {
+            *place = i;
+            room = true;
+        } else if (other->mote == row->mote && other->epoch == row->epoch)
+            return PAIRS_DOUBLED;
+    }
+    if (before(row->epoch, pairs->joined))
+        return PAIRS_LATE;
+    if (!room)
+        return PAIRS_FULL;
+    pairs->rows[*place] = *row;
+    pairs->rows[*place].roles = roles;
+    return PAIRS_PUT;
+}
+
+/* Whether a row is in its mote's window in a role at an epoch that is not before it. */
+static bool in_window(const struct pairs *pairs, const struct pairs_row *row, uint8_t role,
+                      uint32_t at)
+{
+    if (pairs->window.rows == 0)
+        return at - row->epoch <= pairs->window.length;
+    uint8_t newer = 0;
+    for (uint8_t i = 0; i < pairs->rows_room; i++) {
+        const struct pairs_row *other = &pairs->rows[i];
+        if ((other->roles & role) && other->mote == row->mote && before(row->epoch, other->epoch) &&
+            !before(at, other->epoch))
+            newer++;
+    }
+    return newer < pairs->window.rows;
+}
+
+static bool is_pair(const struct pairs *pairs, uint8_t s, uint8_t t)
+{
+    for (uint8_t i = 0; i < pairs->pairs_count; i++)
+        if (pairs->pairs[i].s == s && pairs->pairs[i].t == t)
+            return true;
+    return false;
+}
+
+/* Takes roles away in which a row meets nobody any more: who comes next is not before `until`. */
+static void forget(struct pairs *pairs, uint32_t until)
+{
+    for (uint8_t i = 0; i < pairs->rows_room; i++) {
+        struct pairs_row *row = &pairs->rows[i];
+        for (uint8_t role = PAIRS_S; role <= PAIRS_T; role++)
+            if (before(row->epoch, until) && !in_window(pairs, row, role, until - 1))
+                row->roles &= (uint8_t)~role;
+    }
+}
+
+void pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *context)
+{
+    if (!before(pairs->joined, until))
+        return;
+    for (uint8_t s = 0; s < pairs->rows_room; s++)
+        for (uint8_t t = 0; t < pairs->rows_room; t++) {
+            const struct pairs_row *earlier = &pairs->rows[s], *later = &pairs->rows[t];
+            uint8_t role = PAIRS_S;
+            if (!(earlier->roles & PAIRS_S) || !(later->roles & PAIRS_T))
+                continue;
+            if (before(later->epoch, earlier->epoch)) {
+                earlier = later;
+                later = &pairs->rows[s];
+                role = PAIRS_T;
+            }
+            /* Each two are joined when it is the later one's turn. */
+            if (!before(later->epoch, pairs->joined) && before(later->epoch, until) &&
+                is_pair(pairs, pairs->rows[s].mote, pairs->rows[t].mote) &&
+                in_window(pairs, earlier, role, later->epoch))
+                met(s, t, context);
+        }
+    pairs->joined = until;
+    forget(pairs, until);
+}

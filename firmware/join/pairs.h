@@ -1,0 +1,61 @@
+/* Rows of motes that meet at one mote, which joins those of them that are pairs.
+ *
+ * A row passes as s, as t or as both. Of a pair of motes each s row meets each t row of which the
+ * earlier one is among the last rows of its mote that passed in its role, up to the later one: so
+ * many of them, or those of so many epochs. Equal epochs are included, and a mote may be a pair
+ * with itself. What is in a window is there once, whatever the number of pairs.
+ *
+ * Rows may come in any order, and twice. They are joined once their epoch is over: when no row from
+ * before can come any more. */
+#ifndef SKERRY_JOIN_PAIRS_H
+#define SKERRY_JOIN_PAIRS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PAIRS_S 1
+#define PAIRS_T 2
+
+struct pairs_row {
+    uint32_t epoch; /* which its mote has no other row of */
+    uint8_t mote;   /* the caller's number for it */
+    uint8_t roles;  /* PAIRS_S, PAIRS_T: whose conditions it has passed; 0: no row */
+} __attribute__((packed));
+
+/* Two motes, as programs carry them. */
+struct pairs_pair {
+    uint8_t s, t;
+};
+
+struct pairs_window {
+    uint16_t length; /* epochs; used where rows is 0 */
+    uint8_t rows;    /* the newest so many; 0: those of the last `length` epochs */
+};
+
+/* Memory is the caller's; a place of roles 0 is free. */
+struct pairs {
+    struct pairs_row *rows;
+    const struct pairs_pair *pairs;
+    struct pairs_window window;
+    uint32_t joined; /* rows of epochs before that are; rows from before the first are nobody's */
+    uint8_t rows_room, pairs_count;
+};
+
+enum pairs_put {
+    PAIRS_PUT,     /* it waits to be joined */
+    PAIRS_DOUBLED, /* it is there already */
+    PAIRS_LATE,    /* rows of its epoch are joined, it among them or not */
+    PAIRS_STRANGE, /* it is of no pair, or passed as nothing */
+    PAIRS_FULL     /* no room */
+};
+
+/* A row of s and one of t that meet: their places. */
+typedef void pairs_met(uint8_t s, uint8_t t, void *context);
+
+/* PAIRS_PUT: *place is where it is. */
+enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8_t *place);
+/* No row of an epoch before `until` can come any more: joins those that wait, and drops what is in
+ * no window any longer. */
+void pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *context);
+
+#endif

@@ -1,0 +1,32 @@
+/* Indexes: programs whose rows go to the motes that store them for others. Which mote stores a row
+ * follows from its values (DIM 2004, 3.1); all motes know those that store, and where these stand.
+ */
+#ifndef SKERRY_QUERY_OPERATORS_INDEXED_H
+#define SKERRY_QUERY_OPERATORS_INDEXED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "query/program/query_table.h"
+#include "wire.h"
+
+/* An index as its query's program says it. */
+struct indexed {
+    const struct wire_index *index;
+    const struct wire_index_range *ranges; /* one for each column */
+    const struct wire_index_owner *owners;
+    uint8_t columns, owner_count;
+    uint8_t width; /* bytes of a row's values */
+};
+
+/* What the entry's INDEX says; false: it has none, or one that is malformed. */
+bool indexed_read(const struct query_entry *entry, struct indexed *found);
+/* The query of an index, or NULL. */
+const struct query_entry *indexed_find(uint16_t index, struct indexed *found);
+/* The point of a value of a column. */
+uint16_t indexed_point(const struct indexed *index, uint8_t column, int32_t value, bool is_null);
+/* Takes a row of an entry with an index, `width` bytes of values; false: it has none. It waits for
+ * the next control window. */
+bool indexed_row(const struct query_entry *entry, const struct wire_result *row, uint8_t width);
+
+#endif

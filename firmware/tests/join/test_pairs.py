@@ -1,0 +1,184 @@
+"""Rows that meet at a mote are those that DuckDB joins, whatever the order in which they come."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware.tests.query.host import FIRMWARE, TRAPS, build
+
+S, T = 1, 2
+PUT, DOUBLED, LATE, STRANGE, FULL = range(5)
+MOTES = range(1, 5)
+ROOM = 200
+
+
+class Row(ctypes.Structure):
+    """struct pairs_row."""
+
+    _pack_ = 1
+    _fields_ = (("epoch", ctypes.c_uint32), ("mote", ctypes.c_uint8), ("roles", ctypes.c_uint8))
+
+
+class Pair(ctypes.Structure):
+    """struct pairs_pair."""
+
+    _fields_ = (("s", ctypes.c_uint8), ("t", ctypes.c_uint8))
+
+
+class Window(ctypes.Structure):
+    """struct pairs_window."""
+
+    _fields_ = (("length", ctypes.c_uint16), ("rows", ctypes.c_uint8))
+
+
+class _Pairs(ctypes.Structure):
+    _fields_ = (
+        ("rows", ctypes.POINTER(Row)), ("pairs", ctypes.POINTER(Pair)), ("window", Window), ("joined", ctypes.c_uint32),
+        ("rows_room", ctypes.c_uint8), ("pairs_count", ctypes.c_uint8),
+    )  # fmt: skip
+
+
+_MET = ctypes.CFUNCTYPE(None, ctypes.c_uint8, ctypes.c_uint8, ctypes.c_void_p)
+
+
+@pytest.fixture(scope="module")
+def code() -> Any:
+    """The firmware's own, compiled for this machine; undefined behaviour ends the process."""
+    return ctypes.CDLL(str(build("libskerry_join.so", (FIRMWARE / "join" / "pairs.c",), TRAPS)))
+
+
+class Place:
+    """A mote that joins. ``met``: (s, its epoch, t, its epoch), as often as they met."""
+
+    def __init__(
+        self, code: Any, pairs: list[tuple[int, int]], window: Window, begin: int = 0, room: int = ROOM
+    ) -> None:
+        self._code, self.met = code, Counter[tuple[int, int, int, int]]()
+        self._rows, self._pair = (Row * room)(), (Pair * len(pairs))(*(Pair(s, t) for s, t in pairs))
+        self._pairs = _Pairs(self._rows, self._pair, window, begin, room, len(pairs))
+        self._told = _MET(self._meet)
+
+    def _meet(self, s: int, t: int, _: int | None) -> None:
+        one, other = self._rows[s], self._rows[t]
+        self.met[one.mote, one.epoch, other.mote, other.epoch] += 1
+
+    def put(self, mote: int, epoch: int, roles: int) -> int:
+        row, place = Row(epoch % 2**32, mote, roles), ctypes.c_uint8(room := 255)
+        outcome = int(self._code.pairs_put(ctypes.byref(self._pairs), ctypes.byref(row), ctypes.byref(place)))
+        if outcome == PUT:
+            there = self._rows[place.value]
+            assert place.value != room
+            assert (there.epoch, there.mote) == (row.epoch, mote)
+        return outcome
+
+    def join(self, until: int) -> None:
+        self._code.pairs_join(ctypes.byref(self._pairs), ctypes.c_uint32(until % 2**32), self._told, None)
+
+    @property
+    def kept(self) -> int:
+        """Rows that it holds."""
+        return sum(row.roles != 0 for row in self._rows)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A row of a mote."""
+
+    mote: int
+    epoch: int
+    roles: int
+
+
+database = duckdb.connect(config={"threads": 1})
+
+
+def by_duckdb(
+    samples: list[Sample], pairs: list[tuple[int, int]], rows: int, length: int
+) -> set[tuple[int, ...]]:
+    """``rows`` 0: the window is of ``length``."""
+    columns = {
+        name: pa.array([getattr(one, name) for one in samples], pa.int64())
+        for name in ("mote", "epoch", "roles")
+    }
+    database.register("samples", pa.table(columns))
+    database.register("pairs", pa.table({"s": [s for s, _ in pairs], "t": [t for _, t in pairs]}))
+    inside = (
+        "(SELECT count(*) FROM {0} x WHERE x.mote = {0}.mote AND x.epoch > {0}.epoch AND x.epoch <= {1}.epoch) < "
+        + str(rows)
+        if rows
+        else "{1}.epoch - {0}.epoch <= " + str(length)
+    )
+    return set(
+        database.execute(
+            "WITH s AS (SELECT * FROM samples WHERE roles & 1 <> 0), t AS (SELECT * FROM samples WHERE roles & 2 <> 0) "
+            "SELECT DISTINCT s.mote, s.epoch, t.mote, t.epoch FROM s, t, pairs WHERE pairs.s = s.mote AND pairs.t = t.mote "
+            f"AND ((s.epoch <= t.epoch AND {inside.format('s', 't')}) OR (t.epoch <= s.epoch AND {inside.format('t', 's')}))"
+        ).fetchall()
+    )
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(st.sampled_from(MOTES), st.sampled_from(MOTES)), min_size=1, max_size=6, unique=True),
+    st.dictionaries(st.tuples(st.sampled_from(MOTES), st.integers(0, 15)), st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=40),
+    st.one_of(st.tuples(st.integers(1, 4), st.just(0)), st.tuples(st.just(0), st.integers(0, 60))),
+    st.sampled_from([0, 2**31 - 100, 2**32 - 100]),
+    st.integers(0, 40),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_rows_that_meet_are_duckdbs(
+    code: Any,
+    pairs: list[tuple[int, int]],
+    drawn: dict[tuple[int, int], tuple[int, int]],
+    window: tuple[int, int],
+    begin: int,
+    late: int,
+    draw: random.Random,
+) -> None:
+    """Each comes up to ``late`` after its time, some twice, and waits so long."""
+    rows, length = window
+    samples = [
+        Sample(mote, begin + epoch * 10 + shift, roles) for (mote, epoch), (shift, roles) in drawn.items()
+    ]
+    coming = [
+        (one.epoch + draw.randint(0, late), draw.random(), one)
+        for one in samples
+        for _ in range(draw.choice((1, 1, 2)))
+    ]
+    place = Place(code, pairs, Window(length, rows), begin)
+    for now, _, one in sorted(coming, key=lambda each: each[:2]):
+        place.join(now - late)
+        expected = (STRANGE,) if not _taken(one, pairs) else (PUT, DOUBLED, LATE)
+        assert place.put(one.mote, one.epoch, one.roles) in expected
+    place.join(begin + 1000)
+    wanted = by_duckdb(samples, pairs, rows, length)
+    assert place.met == Counter((s, a % 2**32, t, b % 2**32) for s, a, t, b in wanted), "each once"
+    assert place.kept <= 2 * rows * len(MOTES), "what is in no window is dropped"
+
+
+def _taken(one: Sample, pairs: list[tuple[int, int]]) -> bool:
+    return any((one.roles & S and s == one.mote) or (one.roles & T and t == one.mote) for s, t in pairs)
+
+
+def test_what_cannot_be_joined_is_said(code: Any) -> None:
+    place = Place(code, [(1, 2)], Window(0, 1), room=2)
+    assert place.put(3, 5, S | T) == STRANGE
+    assert place.put(2, 5, S) == STRANGE
+    assert place.put(1, 5, S | T) == PUT
+    assert place.put(1, 5, S | T) == DOUBLED
+    assert place.put(2, 5, T) == PUT
+    assert place.put(2, 6, T) == FULL
+    place.join(6)
+    assert place.met == {(1, 5, 2, 5): 1}
+    assert place.put(2, 4, T) == LATE
+    assert place.put(2, 6, T) == FULL, "both are in windows"

@@ -1,0 +1,249 @@
+"""A mote that joins pairs of motes below it: what it sends is what DuckDB joins, and rows end where nobody needs them."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
+from skerry_protocol import packets
+from skerry_protocol.attributes import BY_NAME, ValueFormat
+from skerry_protocol.bytecode import Op, StoredField, constant, instruction
+from skerry_protocol.packets import Aggregate, PacketType
+
+S, T = 1, 2
+OWN = 7  # the mote's number
+QUERY, PERIOD, DELAY = 3, 2, 2
+BEGIN = 1000  # network seconds
+#: s.value > t.value
+GREATER = instruction(Op.STORED, 0x01) + instruction(Op.STORED, 0x11) + instruction(Op.GT)
+
+
+def clause(
+    motes: Sequence[int],
+    hosts: Mapping[int, Sequence[tuple[int, int]]],
+    *,
+    rows: int = 0,
+    epochs: int = 0,
+    base: Sequence[int] = (),
+    room: int = 60,
+    condition: bytes = GREATER,
+    width: int = 2,
+) -> bytes:
+    """The code of a PAIRS; ``hosts``: the deepest first."""
+    ordered = [*base, *(mote for mote in motes if mote not in base)]
+    head = {
+        "rows": rows,
+        "epochs": epochs,
+        "delay": DELAY,
+        "motes": len(ordered),
+        "width": width,
+        "base": len(base),
+    }
+    code = bytes(packets.Pairs.build({**head, "condition": len(condition)})) + condition
+    code += b"".join(struct.pack("<H", mote) for mote in ordered)
+    for host, pairs in hosts.items():
+        code += bytes(packets.PairsHost.build({"host": host, "rows": room, "pairs": len(pairs)}))
+        code += b"".join(bytes([ordered.index(s), ordered.index(t)]) for s, t in pairs)
+    return code
+
+
+def joining(code: bytes, roles: int = S | T) -> bytes:
+    """A program of one value, whose own rows pass as this."""
+    own = [
+        field(ValueFormat.U8, constant(roles)),
+        field(ValueFormat.I16, instruction(Op.ATTR, BY_NAME["temp"].number)),
+    ]
+    pairs = {"format": 0, "aggregate": int(Aggregate.PAIRS), "code": code}
+    return program([*own, pairs], period=PERIOD * 1000)
+
+
+def row(node: int, epoch: int, value: int | None, roles: int = S | T) -> bytes:
+    """A RESULT of a mote below."""
+    head = {"query": QUERY, "node": node, "epoch": epoch, "nulls": 2 * (value is None)}
+    return bytes(packets.Result.build({**head, "values": struct.pack("<Bh", roles, value or 0)}))
+
+
+def joined(mote: Mote) -> Counter[tuple[int, int, int, int, int | None, int | None]]:
+    """What it has sent of pairs: s, its epoch, t, its epoch, and both values."""
+    found: Counter[tuple[int, int, int, int, int | None, int | None]] = Counter()
+    for record in mote.records():
+        if record.type is PacketType.JOINED:
+            one, two = struct.unpack("<2h", record.body.values)
+            values = None if record.body.s_nulls & 2 else one, None if record.body.t_nulls & 2 else two
+            found[record.body.s, record.body.s_epoch, record.body.t, record.body.t_epoch, *values] += 1
+    return found
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from((2, 3, 4, OWN)), st.sampled_from((2, 3, 4, OWN))), min_size=1, max_size=5, unique=True),
+    st.dictionaries(st.tuples(st.sampled_from((2, 3, 4)), st.integers(0, 9)),
+                    st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(-3, 3))), max_size=24),
+    st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_pairs_are_joined_as_duckdb_joins_them(
+    query_library: Path,
+    pairs: list[tuple[int, int]],
+    below: dict[tuple[int, int], tuple[int, int | None]],
+    window: tuple[int, int],
+    draw: random.Random,
+) -> None:
+    """Rows of motes below come up to an epoch late, some twice; this mote's own, too, are of pairs."""
+    mote, first = Mote(query_library), BEGIN // PERIOD
+    rows, epochs = window
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 1)
+    motes = sorted({mote for pair in pairs for mote in pair})
+    assert mote.install(joining(clause(motes, {OWN: pairs}, rows=rows, epochs=epochs)), QUERY) == COMPLETE
+    coming: dict[int, list[tuple[int, int]]] = {}
+    for node, epoch in below:
+        for _ in range(draw.choice((1, 1, 2))):
+            coming.setdefault(epoch + draw.randint(0, DELAY - 1), []).append((node, epoch))
+    mote.run(1)
+    for now in range(10 + DELAY + 1):
+        for node, epoch in coming.get(now, []):
+            roles, value = below[node, epoch]
+            of_pair = any((roles & S and s == node) or (roles & T and t == node) for s, t in pairs)
+            assert mote.row(row(node, first + epoch, value, roles)) == (not of_pair)
+        mote.run(PERIOD)
+    told = joined(mote)
+    assert {key[:4] for key in told if max(key[1], key[3]) < first + 10} == by_duckdb(
+        pairs, below, first, rows, epochs
+    )
+    assert all(times == 1 for times in told.values()), "each once"
+    assert all(one == (1 if s == OWN else below[s, at - first][1]) for s, at, _, _, one, _ in told)
+
+
+def by_duckdb(
+    pairs: list[tuple[int, int]],
+    below: Mapping[tuple[int, int], tuple[int, int | None]],
+    first: int,
+    rows: int,
+    epochs: int,
+) -> set[tuple[int, ...]]:
+    own = [(OWN, first + epoch, S | T, 1) for epoch in range(10)]
+    there = [*own, *((node, first + epoch, roles, value) for (node, epoch), (roles, value) in below.items())]
+    names = ("mote", "epoch", "roles", "value")
+    columns = {name: pa.array([one[i] for one in there], pa.int64()) for i, name in enumerate(names)}
+    database = duckdb.connect(config={"threads": 1})
+    database.register("rows_of", pa.table(columns))
+    database.register("pairs", pa.table({"s": [s for s, _ in pairs], "t": [t for _, t in pairs]}))
+    within = (
+        "(SELECT count(*) FROM {0} x WHERE x.mote = {0}.mote AND x.epoch > {0}.epoch AND x.epoch <= {1}.epoch) < "
+        + str(rows)
+        if rows
+        else "{1}.epoch - {0}.epoch <= " + str(epochs)
+    )
+    return set(
+        database.execute(
+            "WITH s AS (FROM rows_of WHERE roles & 1 <> 0), t AS (FROM rows_of WHERE roles & 2 <> 0) "
+            "SELECT DISTINCT s.mote, s.epoch, t.mote, t.epoch FROM s, t, pairs "
+            "WHERE pairs.s = s.mote AND pairs.t = t.mote AND s.value > t.value "
+            f"AND CASE WHEN s.epoch <= t.epoch THEN {within.format('s', 't')} ELSE {within.format('t', 's')} END"
+        ).fetchall()
+    )
+
+
+def begun(mote: Mote, code: bytes) -> None:
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 1)
+    assert mote.install(joining(code), QUERY) == COMPLETE
+
+
+def test_rows_go_on_to_hosts_above_and_to_the_gateway(mote: Mote) -> None:
+    hosts = {9: [(2, 3)], OWN: [(2, 4), (3, 4), (5, 4)], 6: [(3, 5)]}
+    begun(mote, clause([2, 3, 4, 5], hosts, rows=1, base=[5]))
+    epoch = BEGIN // PERIOD
+    assert [mote.row(row(node, epoch, 1)) for node in (2, 3, 4, 5)] == [False, True, False, True], (
+        "2's other host is below"
+    )
+    assert mote.row(row(8, epoch, 1)), "a mote that nobody knew"
+    assert mote.row(row(2, epoch, 1)[:-1]), "what is cut off is for the gateway to refuse"
+    assert mote.row(b"\x03"), "the same"
+    assert not mote.row(row(2, epoch, 1) + bytes(2)), "with its tally"
+
+
+def test_a_mote_without_pairs_sends_nothing(mote: Mote) -> None:
+    begun(mote, clause([2, 3], {9: [(2, 3)]}, rows=1))
+    mote.run(3 * PERIOD)
+    assert not list(mote.records())
+
+
+def test_without_pairs_all_rows_go_up(mote: Mote) -> None:
+    begun(mote, clause([], {}, rows=1))
+    mote.run(3 * PERIOD)
+    assert [record.type for record in mote.records()] == [PacketType.RESULT] * 3
+    assert mote.row(row(2, BEGIN // PERIOD, 1))
+
+
+def test_late_rows_and_those_without_room_go_on_up(mote: Mote) -> None:
+    begun(mote, clause([2, 3], {OWN: [(2, 3)]}, rows=1, room=2))
+    first = BEGIN // PERIOD
+    assert [mote.row(row(2, first + at, 1)) for at in range(3)] == [False, False, True]
+    mote.run(1 + PERIOD * (DELAY + 4))
+    assert mote.row(row(3, first, 1)), "it is joined up to there"
+
+
+def test_a_condition_knows_the_motes(mote: Mote) -> None:
+    other = (
+        instruction(Op.STORED, StoredField.NUMBER)
+        + instruction(Op.STORED, 0x10 | StoredField.NUMBER)
+        + instruction(Op.LT)
+    )
+    begun(mote, clause([2, 3], {OWN: [(2, 3), (3, 2)]}, rows=1, condition=other))
+    for node in (2, 3):
+        assert not mote.row(row(node, BEGIN // PERIOD, None))
+    mote.run(1 + PERIOD * (DELAY + 1))
+    assert joined(mote) == {(2, BEGIN // PERIOD, 3, BEGIN // PERIOD, None, None): 1}
+
+
+GOOD = clause([2, 3], {OWN: [(2, 3)]}, rows=1)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        GOOD[:-1],
+        GOOD[:6],
+        GOOD + b"\x07",
+        clause([2], {OWN: []}, rows=1),
+        clause([2, 3], {OWN: [(2, 3)]}, rows=1, width=25),
+        clause([2, 3], {OWN: [(2, 3)]}, rows=1, condition=instruction(Op.ATTR, BY_NAME["temp"].number)),
+        clause([2, 3], {OWN: [(2, 3)]}, rows=1, condition=instruction(Op.GT)),
+        GOOD[:-1] + b"\x02",
+        GOOD[:3] + b"\x00" + GOOD[4:],
+    ],
+    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no delay"],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(mote: Mote, code: bytes) -> None:
+    assert mote.install(joining(code), QUERY) == REFUSED
+
+
+@pytest.mark.parametrize(("pairs", "rows", "width"), [(4, 3, 2), (32, 3, 2)])
+def test_room(mote: Mote, pairs: int, rows: int, width: int) -> None:
+    """Four pairs of eight motes beside a plain query, and 32 of nine motes, with two values each."""
+    motes = list(range(20, 28)) if pairs == 4 else list(range(20, 29))
+    chosen = (
+        list(zip(motes[::2], motes[1::2], strict=False))
+        if pairs == 4
+        else [(s, t) for s in motes for t in motes if s < t][:32]
+    )
+    room = sum(rows + DELAY + 2 for _ in motes)
+    plain = program([field(ValueFormat.I16, instruction(Op.ATTR, BY_NAME["temp"].number))])
+    assert mote.install(plain, 1) == COMPLETE
+    assert (
+        mote.install(joining(clause(motes, {OWN: chosen}, rows=rows, room=room, width=2 * width)), QUERY)
+        == COMPLETE
+    )
+    print(f"{pairs} pairs: {mote.memory_free} bytes left")

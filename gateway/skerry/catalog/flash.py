@@ -1,0 +1,59 @@
+"""How full motes' flash is and how worn, by their latest FLASH packets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """What a mote that keeps tuples and rows in flash says of it.
+
+    ``reported``: UTC in s. Sizes in bytes; ``evicted``: tuples that gave way to others since the mote was first flashed;
+    ``erased_most``: erasures of the page that was erased most often, ``erased_mean``: of a page on average.
+    """
+
+    nodeid: int
+    reported: float
+    pages: int
+    capacity: int
+    used: int
+    evicted: int
+    erased_most: int
+    erased_mean: float
+
+    @property
+    def fill(self) -> float:
+        """Share of the capacity that is taken."""
+        return self.used / self.capacity if self.capacity else 0.0
+
+
+class FlashReports:
+    """Of each mote that has sent one."""
+
+    def __init__(self) -> None:
+        self._by_mote: dict[int, Flash] = {}
+
+    def hear(self, body: Mapping[str, Any], now: float) -> None:
+        """The body of a decoded FLASH packet; ``now``: UTC in s."""
+        same = ("pages", "capacity", "used", "evicted", "erased_most")
+        self._by_mote[body["node"]] = Flash(
+            nodeid=body["node"],
+            reported=now,
+            erased_mean=body["erased_sum"] / max(body["pages"], 1),
+            **{name: body[name] for name in same},
+        )
+
+    def of(self, nodeid: int) -> Flash | None:
+        """One mote's; None: it has not told."""
+        return self._by_mote.get(nodeid)
+
+    def described(self) -> list[dict[str, Any]]:
+        """All, by address, as plain values."""
+        flashes = [self._by_mote[nodeid] for nodeid in sorted(self._by_mote)]
+        return [
+            asdict(flash) | {"fill": round(flash.fill, 4), "erased_mean": round(flash.erased_mean, 2)}
+            for flash in flashes
+        ]

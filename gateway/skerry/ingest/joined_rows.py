@@ -1,0 +1,180 @@
+"""Rows that motes join with each other: what they have joined becomes rows of the query, and what comes up unjoined is joined here, in the
+same way.
+
+Of pairs that the gateway joins all rows come, so their windows are known. Of others a row comes only if it has passed its host, as where a
+mote has just found another parent: windows of rows may then lack some, and such rows are joined only where these could not matter.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skerry.expressions.evaluate import Evaluator, Vector
+from skerry.expressions.expression import Expr
+from skerry.planner.model.pairing import FIELD_BEHIND, S, T, carried_columns, delay, hosts_of, pairs_clause
+from skerry.planner.model.plans import MoteQuery
+from skerry_protocol.bytecode import Op, StoredField
+from skerry_protocol.codec import Joined, Result, decode_values
+from skerry_protocol.packets import PacketError, Pairs
+
+Values = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A mote's row before it is joined; ``values``: of the attributes that it carries."""
+
+    node: int
+    epoch: int
+    roles: int
+    values: Values
+
+
+@dataclass
+class JoinedRows:
+    """Of one mote query in one session."""
+
+    query: MoteQuery
+    #: Rows that have come though a mote was to join them, and those that came too late.
+    strays: int = 0
+    late: int = 0
+    _rows: dict[int, dict[int, Row]] = field(default_factory=dict)
+    _joined: int = 0
+
+    def __post_init__(self) -> None:
+        clause = pairs_clause(self.query)
+        assert clause is not None
+        self._head = Pairs.parse(bytes(clause.values))
+        self._base = frozenset(clause.pairs)
+        hosted = {pair for _, pairs in hosts_of(clause).values() for pair in pairs}
+        self._pairs = [*clause.pairs, *sorted(hosted - self._base)]
+        self._of_base = {mote for pair in self._base for mote in pair}
+        self._hosted = {mote for pair in hosted for mote in pair} - self._of_base
+        formats = [column.format for column in carried_columns(clause, self.query.where)]
+        self._layout = struct.Struct("<" + "".join(one.letter for one in formats))
+        self.layout = struct.Struct("<" + "".join(column.format.letter for column in self.query.columns))
+        self._condition = clause.expr
+        self._keeps = int(self._head.rows), int(self._head.epochs)
+
+    # ---- what motes have joined ----
+
+    def joined(self, body: Joined) -> Result:
+        """The row of two that met at a mote. Raises PacketError."""
+        inner = struct.Struct("<" + self._layout.format.removeprefix("<")[1:])
+        if len(body.values) != 2 * inner.size:
+            raise PacketError(f"a joined row of {len(body.values)} bytes: {2 * inner.size} are expected")
+        halves = body.values[: inner.size], body.values[inner.size :]
+        s = Row(body.s, body.s_epoch, S, _nulled(inner.unpack(halves[0]), body.s_nulls >> 1))
+        t = Row(body.t, body.t_epoch, T, _nulled(inner.unpack(halves[1]), body.t_nulls >> 1))
+        return self._result(body.query, s, t)
+
+    def _result(self, query: int, s: Row, t: Row) -> Result:
+        values = [self._value(column.expr, s, t) for column in self.query.columns]
+        nulls = sum(1 << i for i, value in enumerate(values) if value is None)
+        return Result(
+            query, s.node, max(s.epoch, t.epoch), nulls, self.layout.pack(*(value or 0 for value in values))
+        )
+
+    def _value(self, expr: Expr | None, s: Row, t: Row) -> int | None:
+        assert expr is not None
+        assert expr.operand is not None
+        row, index = (t if expr.operand >> 4 else s), expr.operand & 15
+        match index:
+            case StoredField.NUMBER:
+                return row.node
+            case StoredField.SECONDS:
+                return row.epoch * self.query.period_ms // 1000
+            case StoredField.MILLISECONDS:
+                return row.epoch * self.query.period_ms % 1000
+            case _ if index == FIELD_BEHIND:
+                return max(s.epoch, t.epoch) - row.epoch
+        return row.values[index - 1]
+
+    # ---- what comes up ----
+
+    def take(self, body: Result) -> None:
+        """A mote's own row. Raises PacketError. One that comes twice changes nothing."""
+        values, _, _ = decode_values(body.values, self._layout)
+        if body.epoch < self._joined:
+            self.late += 1
+            return
+        known = self._rows.setdefault(body.node, {})
+        if body.epoch not in known:
+            known[body.epoch] = Row(body.node, body.epoch, values[0], _nulled(values[1:], body.nulls >> 1))
+            self.strays += body.node in self._hosted
+
+    def due(self, query: int, now_ms: int) -> tuple[int, list[Result]]:
+        """What meets of epochs that are over now, and up to which epoch that is; :meth:`done` says that it is kept."""
+        until = now_ms // self.query.period_ms - delay(self.query.period_ms)
+        if until <= self._joined or not self._rows:
+            return self._joined, []
+        met = [pair for one in self._pairs for pair in self._meets(one, until)]
+        return until, [self._result(query, s, t) for s, t in self._matching(met)]
+
+    def done(self, until: int) -> None:
+        """All before that epoch are joined: what is in no window any more goes."""
+        if until <= self._joined:
+            return
+        self._joined = until
+        rows, epochs = self._keeps
+        for node, known in list(self._rows.items()):
+            of = {
+                role: sorted(row.epoch for row in known.values() if row.roles & role and row.epoch < until)
+                for role in (S, T)
+            }
+            kept = {
+                epoch
+                for one in of.values()
+                for epoch in (one[-rows:] if rows else [at for at in one if at >= until - epochs])
+            }
+            self._rows[node] = {epoch: row for epoch, row in known.items() if epoch >= until or epoch in kept}
+            if not self._rows[node]:
+                del self._rows[node]
+
+    def _meets(self, pair: tuple[int, int], until: int) -> Iterator[tuple[Row, Row]]:
+        s, t = (self._of(mote, role) for mote, role in zip(pair, (S, T), strict=True))
+        for later in s:
+            if self._joined <= later.epoch < until:
+                yield from (
+                    (later, row) for row in self._window(t, later.epoch, pair) if row.epoch <= later.epoch
+                )
+        for later in t:
+            if self._joined <= later.epoch < until:
+                yield from (
+                    (row, later) for row in self._window(s, later.epoch, pair) if row.epoch < later.epoch
+                )
+
+    def _of(self, mote: int, role: int) -> list[Row]:
+        rows = self._rows.get(mote, {})
+        return [rows[epoch] for epoch in sorted(rows) if rows[epoch].roles & role]
+
+    def _window(self, rows: list[Row], at: int, pair: tuple[int, int]) -> list[Row]:
+        """Of a mote's rows those in its window at an epoch."""
+        count, epochs = self._keeps
+        before = [row for row in rows if row.epoch <= at]
+        if not count:
+            return [row for row in before if row.epoch >= at - epochs]
+        newest = before[-count:]
+        return newest if pair in self._base else [row for row in newest if at - row.epoch < count]
+
+    def _matching(self, met: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+        if self._condition is None or not met:
+            return met
+        leaves = {node for node in self._condition.walk() if node.op is Op.STORED}
+        columns = {leaf: _vector([self._value(leaf, s, t) for s, t in met]) for leaf in leaves}
+        truth = Evaluator(columns, np.zeros(len(met), np.int64)).truth(self._condition, self.query.period_ms)
+        return [pair for pair, true in zip(met, truth, strict=True) if true]
+
+
+def _nulled(values: tuple[int, ...], nulls: int) -> Values:
+    return tuple(None if nulls >> i & 1 else value for i, value in enumerate(values))
+
+
+def _vector(values: list[int | None]) -> Vector:
+    return np.array([value or 0 for value in values], np.int64), np.array(
+        [value is not None for value in values], bool
+    )

@@ -1,0 +1,73 @@
+"""What a hop of a join's row or answer costs, in bytes or in J, by the frames of docs/protocol.md and the cells of docs/routing.md."""
+
+from __future__ import annotations
+
+from skerry.joins.placement.prices import Prices
+from skerry.planner.cost import radio
+
+#: Bytes before values, of a RESULT; of a row on a way: what it is, query, roles, epoch; of an answer: query, motes, epochs, NULLs.
+_ROW, _CARRIED, _ANSWER = 9, 7, 15
+#: Around a record on a way: preamble and SFD 5, length 1, MAC header 9, FCS 2, packet header 2, CARRIED 9.
+WAY_FRAME_BYTES = 28
+#: Around the records of a frame up the tree, each of which has 2 bytes more; and what records have room for in a frame of 127 bytes.
+RECORD_BYTES = 2
+FRAME_BYTES = radio.FRAME_BYTES - RECORD_BYTES
+ROOM = 127 + 6 - FRAME_BYTES
+_AROUND = radio.on_air(FRAME_BYTES)
+#: A listener has its radio on for so long where nothing comes.
+CELL_SECONDS = 0.008
+#: Cells in which a parent listens to a child of a join that says nothing in an epoch, at most.
+SILENT_CELLS = 2
+#: A way's cells are in one round, of 1 s, of 2 to a power from the first to the second of these.
+EVERY = (2, 8)
+
+
+def row_bytes(values: int) -> int:
+    """Of a row's record up the tree, values of 16 bits."""
+    return _ROW + 2 * values
+
+
+def carried_bytes(values: int) -> int:
+    """Of its record on a way."""
+    return _CARRIED + 2 * values
+
+
+def answer_bytes(values: int) -> int:
+    """Of an answer's record up the tree."""
+    return _ANSWER + 2 * values
+
+
+def way_cells(period_s: float) -> float:
+    """Cells of a way in a sample period: as seldom as there is one in each period."""
+    every = next(
+        (1 << power for power in range(EVERY[1], EVERY[0], -1) if 1 << power <= period_s), 1 << EVERY[0]
+    )
+    return max(1.0, period_s / every)
+
+
+def way_seconds(size: int) -> float:
+    """Time on the air of a record of so many bytes on a way, and of its acknowledgement."""
+    return radio.on_air(size + WAY_FRAME_BYTES)
+
+
+def prices(unit: str, row_values: int, answer_values: int, period_s: float) -> Prices:
+    """``bytes`` or ``energy``, of rows and answers of so many values of 16 bits, each alone in its frame."""
+    row, answer, carried = row_bytes(row_values), answer_bytes(answer_values), carried_bytes(row_values)
+    room = ROOM / (RECORD_BYTES + max(row, answer))
+    times = radio.record_seconds(row), way_seconds(carried), radio.record_seconds(answer)
+    if unit == "bytes":
+        each = [radio.bytes_in(time) for time in times]
+        return Prices(unit, each[0], each[1], each[2], frame=radio.bytes_in(_AROUND), room=room)
+    cell = radio.listening(CELL_SECONDS)
+    each = [radio.both_ends(time) for time in times]
+    listened = cell, way_cells(period_s) * cell
+    return Prices(
+        unit,
+        each[0],
+        each[1],
+        each[2],
+        *listened,
+        frame=radio.both_ends(_AROUND),
+        room=room,
+        silent=SILENT_CELLS,
+    )

@@ -1,0 +1,214 @@
+"""CREATE INDEX: tuples that motes store for each other, where their values say. Source: DIM 2004, 3.1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from skerry.catalog.catalog import Mote
+from skerry.expressions import build
+from skerry.index.questions import Corners
+from skerry.planner.model.clause import Clause
+from skerry.planner.model.plans import Column, QueryPlan
+from skerry.planner.semantics.scope import SYNONYMS
+from skerry.sql import ast, index_statements
+from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.index_statements import CreateIndex
+from skerry.sql.units import duration_text
+from skerry_protocol import packets
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute
+from skerry_protocol.packets import (
+    INDEX_ATTRIBUTES_MAXIMUM,
+    PERIOD_MAXIMUM_MS,
+    PERIOD_MINIMUM_MS,
+    PLACE_MAXIMUM,
+    Aggregate,
+)
+
+#: Boards that store tuples of others.
+STORING = ("cc2538",)
+#: Longest time for which tuples are kept, in ms: a year.
+_KEEP_MAXIMUM_MS = 366 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An indexed attribute: the integers from ``low`` to ``high`` are told apart."""
+
+    attribute: int
+    low: int
+    high: int
+
+    @property
+    def entry(self) -> Attribute:
+        """The attribute."""
+        return BY_NUMBER[self.attribute]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``number``: how motes call it; ``owners``: codes of the zones in which those stand that store, by short address."""
+
+    name: str
+    number: int
+    axes: tuple[Axis, ...]
+    period_ms: int
+    keep_ms: int
+    field: Corners
+    owners: Mapping[int, int]
+
+    def encode(self) -> tuple[int, ...]:
+        """An Index of the protocol."""
+        more = [packets.IndexRange.build({"low": axis.low, "high": axis.high}) for axis in self.axes]
+        more += [packets.IndexOwner.build({"node": n, "code": code}) for n, code in self.owners.items()]
+        corners = {name: getattr(self.field, name) for name in ("left", "bottom", "right", "top")}
+        return tuple(packets.Index.build({"index": self.number, **corners, "more": b"".join(more)}))
+
+    def to_list(self) -> list[Any]:
+        """For JSON."""
+        field = self.field
+        return [
+            self.name,
+            self.number,
+            [[axis.attribute, axis.low, axis.high] for axis in self.axes],
+            self.period_ms,
+            self.keep_ms,
+            [field.left, field.bottom, field.right, field.top],
+            [list(owner) for owner in self.owners.items()],
+        ]
+
+    @classmethod
+    def from_list(cls, data: list[Any]) -> Index:
+        """The index that :meth:`to_list` wrote."""
+        name, number, axes, period_ms, keep_ms, corners, owners = data
+        of = Corners(*corners)
+        return cls(name, number, tuple(Axis(*axis) for axis in axes), period_ms, keep_ms, of, dict(owners))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For people and programs: ranges in SI."""
+        ranges = [
+            {
+                "name": axis.entry.name,
+                "low": axis.low / 10**axis.entry.digits,
+                "high": axis.high / 10**axis.entry.digits,
+                "unit": axis.entry.unit,
+            }
+            for axis in self.axes
+        ]
+        return {
+            "name": self.name,
+            "attributes": ranges,
+            "period_ms": self.period_ms,
+            "keep_ms": self.keep_ms,
+            "stored_by": sorted(self.owners),
+        }
+
+
+def define(statement: CreateIndex, number: int, taken: Collection[str], motes: Sequence[Mote]) -> Index:
+    """The index of a CREATE INDEX; ``taken``: names of tables in lower case; ``motes``: of the network. Raises QueryError."""
+    name = statement.name
+    if name.name.lower() in taken:
+        raise QueryError(f"there is a table '{name.name}' already", "choose another name", name.span)
+    if statement.table.name.lower() != "sensors":
+        hint = "indexes are ON sensors, which are the motes"
+        raise QueryError(f"an index over '{statement.table.name}'", hint, statement.table.span)
+    axes = _axes(statement)
+    period = _period(statement)
+    if not 1000 <= statement.keep_ms <= _KEEP_MAXIMUM_MS:
+        hint = f"write {duration_text(1000)} to {duration_text(_KEEP_MAXIMUM_MS)}, as in KEEP 1 day"
+        raise QueryError(f"KEEP {duration_text(statement.keep_ms)} is out of range", hint, statement.keep)
+    field = _field(motes, name.span)
+    codes = {
+        mote.nodeid: field.code(round(mote.xpos * 100), round(mote.ypos * 100))
+        for mote in motes
+        if mote.board in STORING
+    }
+    if not codes:
+        boards = ", ".join(sorted({mote.board for mote in motes}))
+        hint = f"{' and '.join(STORING)} motes can, as they have the flash: add one"
+        raise QueryError(f"no mote of this network can store: all are {boards}", hint, name.span)
+    # Of those that stand in one zone one.
+    alone = {code: node for node, code in sorted(codes.items(), reverse=True)}
+    owners = {node: code for code, node in sorted(alone.items())}
+    return Index(name.name, number, axes, period, int(statement.keep_ms), field, owners)
+
+
+def with_owners(index: Index, count: int) -> Index:
+    """The same where so many of its motes store, all over the field."""
+    order = list(index.owners.items())
+    return replace(index, owners=dict(order[i * len(order) // count] for i in range(count)))
+
+
+def _axes(statement: CreateIndex) -> tuple[Axis, ...]:
+    named = statement.attributes
+    if len(named) > INDEX_ATTRIBUTES_MAXIMUM:
+        hint = f"an index has {INDEX_ATTRIBUTES_MAXIMUM} at most: leave '{named[-1].name.name}' out"
+        name = named[INDEX_ATTRIBUTES_MAXIMUM].name
+        raise QueryError(f"{len(named)} attributes are too many", hint, name.span)
+    axes = [_axis(one) for one in named]
+    for i, (axis, one) in enumerate(zip(axes, named, strict=True)):
+        if axis.attribute in [other.attribute for other in axes[:i]]:
+            raise QueryError(f"'{one.name.name}' is said twice", "leave one of them out", one.name.span)
+    return tuple(axes)
+
+
+def _sampled() -> list[str]:
+    return [entry.name for entry in BY_NAME.values() if entry.energy]
+
+
+def _axis(one: index_statements.Indexed) -> Axis:
+    name = SYNONYMS.get(one.name.name.lower(), one.name.name.lower())
+    entry = BY_NAME.get(name)
+    if entry is None or entry.name in ("epoch", "nodeid"):
+        hint = f"{did_you_mean(name, _sampled())}attributes are {', '.join(_sampled())}"
+        raise QueryError(f"'{one.name.name}' cannot be indexed", hint, one.name.span)
+    scale = Decimal(10) ** entry.digits
+    if one.low is None or one.high is None:
+        if not entry.energy:
+            # It is no sensor's.
+            hint = f"say which values to expect, as in {entry.name} FROM 0 TO 100"
+            raise QueryError(f"the attribute '{entry.name}' has no range", hint, one.name.span)
+        low, high = (round(Decimal(bound) * scale) for bound in (entry.minimum, entry.maximum))
+        return Axis(entry.number, low, high)
+    low, high = math.ceil(one.low * scale), math.floor(one.high * scale)
+    if not entry.format.minimum <= low < high <= entry.format.maximum:
+        least, most = (bound / float(scale) for bound in (entry.format.minimum, entry.format.maximum))
+        hint = f"{entry.name} can be {least:g} to {most:g}, and the range ends above where it begins"
+        raise QueryError(f"FROM {one.low} TO {one.high} is no range of {entry.name}", hint, one.range)
+    return Axis(entry.number, low, high)
+
+
+def _period(statement: CreateIndex) -> int:
+    period = statement.period_ms
+    if period % 1000 or not PERIOD_MINIMUM_MS <= period <= PERIOD_MAXIMUM_MS:
+        hint = f"write whole seconds, from {duration_text(PERIOD_MINIMUM_MS)} to {duration_text(PERIOD_MAXIMUM_MS)}"
+        raise QueryError(f"SAMPLE PERIOD {duration_text(period)} is out of range", hint, statement.period)
+    return int(period)
+
+
+def _field(motes: Iterable[Mote], span: ast.Span) -> Corners:
+    """Where the motes stand. Raises QueryError."""
+    places = [(round(mote.xpos * 100), round(mote.ypos * 100)) for mote in motes]
+    if len(set(places)) < 2:
+        hint = "tell each mote where it stands, as in skerry run set_position 3.5,4 --mote 7"
+        raise QueryError("the motes' positions are not known", hint, span)
+    xs, ys = zip(*places, strict=True)
+    farthest = max(map(abs, (*xs, *ys)))
+    if farthest > PLACE_MAXIMUM * 10:
+        hint = f"records are sent to places within {PLACE_MAXIMUM / 10:g} m of the origin along each axis"
+        raise QueryError(f"a mote stands {farthest / 100:g} m away", hint, span)
+    return Corners(min(xs), min(ys), max(xs) + 1, max(ys) + 1)
+
+
+def plan_of(index: Index, text: str) -> QueryPlan:
+    """The query that keeps an index: each mote's rows go to those that store them."""
+    entries = [axis.entry for axis in index.axes]
+    columns = tuple(Column(entry.name, build.attribute(entry), entry.format) for entry in entries)
+    clause = Clause(Aggregate.INDEX, index.name, values=index.encode())
+    return QueryPlan(
+        text, index.period_ms, None, False, False, (), None, None, frozenset(axis.attribute for axis in index.axes),
+        columns=columns, clauses=(clause,), creates=True, into=index.name.lower(),
+    )  # fmt: skip

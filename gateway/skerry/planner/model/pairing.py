@@ -1,0 +1,133 @@
+"""A join of motes' rows with each other that motes do themselves, before it is known which motes are pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from skerry.expressions.assembler import assemble
+from skerry.expressions.build import attribute, constant_of
+from skerry.expressions.expression import Expr, Kind
+from skerry.planner.model.clause import Clause
+from skerry.planner.model.plans import Column, MoteQuery
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
+from skerry_protocol.packets import Aggregate, Pairs, PairsHost
+
+#: Of a row that has met another: how many epochs the later of both is behind it. Storage points have no field of that number.
+FIELD_BEHIND = 12
+#: The first columns of joined rows: the mote that is t, and how far behind the later row s and t are.
+NUMBERED = 3
+#: The first column that motes carry up: as what a row has passed.
+ROLES = ValueFormat.U8
+S, T = 1, 2
+#: Rows climb to the root in the second after their sample, and what fails is sent again in the nine after that.
+_CLIMB_MS = 10_000
+_DELAY_MAXIMUM = 30
+#: struct meet_state; struct pairs_row with the nulls of its values (firmware/query/operators/meet.c).
+_STATE, _ROW = 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """``statics``: conditions of attributes that never change, of ``fields`` by number, on one mote or between both: which motes are
+    pairs; ``condition``: what is asked of two rows, of the ``carried`` attributes; ``rows``, ``epochs``: of a window, one of both 0."""
+
+    aliases: tuple[str, str]
+    statics: tuple[Expr, ...]
+    fields: tuple[int, ...]
+    condition: Expr | None
+    carried: tuple[int, ...]
+    rows: int
+    epochs: int
+    #: How many of ``statics`` are between both.
+    between: int
+
+    @property
+    def width(self) -> int:
+        """Bytes of the values of a row that is carried up."""
+        return sum(BY_NUMBER[number].format.size for number in self.carried)
+
+
+def delay(period_ms: int) -> int:
+    """Epochs for which rows are waited for."""
+    return min(_DELAY_MAXIMUM, -(-_CLIMB_MS // period_ms) + 1)
+
+
+def clause_of(
+    pairing: Pairing,
+    period_ms: int,
+    motes: Sequence[int] = (),
+    base: int = 0,
+    hosts: Iterable[tuple[int, int, Sequence[tuple[int, int]]]] = (),
+    pairs: Iterable[tuple[int, int]] = (),
+) -> Clause:
+    """What motes are told: ``hosts``, the deepest in the tree first, each with the rows that it has room for and its pairs; of the
+    ``motes`` the first ``base`` have ``pairs`` that the gateway joins."""
+    code = assemble(pairing.condition) if pairing.condition is not None else b""
+    head = Pairs.build(
+        {
+            "rows": pairing.rows,
+            "epochs": pairing.epochs,
+            "delay": delay(period_ms),
+            "motes": len(motes),
+            "width": pairing.width,
+            "base": base,
+            "condition": len(code),
+        }
+    )
+    told = bytes(head) + code + b"".join(mote.to_bytes(2, "little") for mote in motes)
+    for host, rows, own in hosts:
+        told += bytes(PairsHost.build({"host": host, "rows": rows, "pairs": len(own)}))
+        told += b"".join(bytes([motes.index(s), motes.index(t)]) for s, t in own)
+    names = " ".join(BY_NUMBER[number].name for number in pairing.carried)
+    return Clause(Aggregate.PAIRS, names, pairing.condition, tuple(told), tuple(pairs))
+
+
+def pairs_clause(query: MoteQuery) -> Clause | None:
+    """What a query says of pairs; None: it is no join of motes' rows."""
+    return next((clause for clause in query.clauses if clause.kind is Aggregate.PAIRS), None)
+
+
+def carried_columns(clause: Clause, where: Expr | None) -> tuple[Column, ...]:
+    """What motes' rows have before they are joined. A condition that is a number says itself as what a row passes."""
+    both = constant_of(S | T)
+    roles = where if where is not None and where.kind is Kind.NUMBER else both
+    named = (BY_NAME[name] for name in clause.name.split())
+    return (
+        Column("roles", roles, ROLES),
+        *(Column(one.name, attribute(one), one.format) for one in named),
+    )
+
+
+def hosts_of(clause: Clause) -> dict[int, tuple[int, tuple[tuple[int, int], ...]]]:
+    """By the mote that joins them: rows that it has room for, and its pairs."""
+    code = bytes(clause.values)
+    head = Pairs.parse(code)
+    at = Pairs.sizeof() + head.condition
+    motes = [int.from_bytes(code[at + 2 * i : at + 2 * i + 2], "little") for i in range(head.motes)]
+    at += 2 * head.motes
+    found: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {}
+    while at < len(code):
+        host = PairsHost.parse(code[at:])
+        at += PairsHost.sizeof()
+        pairs = [(motes[code[at + 2 * i]], motes[code[at + 2 * i + 1]]) for i in range(host.pairs)]
+        found[host.host] = host.rows, tuple(pairs)
+        at += 2 * host.pairs
+    return found
+
+
+def window_ms(clause: Clause, period_ms: int) -> int:
+    """How far windows reach back, if each row passes."""
+    head = Pairs.parse(bytes(clause.values))
+    return int(max(head.rows, head.epochs)) * period_ms
+
+
+def state_bytes(clause: Clause) -> int:
+    """Of the memory of queries, on the mote that joins most."""
+    width = Pairs.parse(bytes(clause.values)).width
+    return max((host_bytes(rows, width) for rows, _ in hosts_of(clause).values()), default=0)
+
+
+def host_bytes(rows: int, width: int) -> int:
+    """The same, of one that has room for so many rows."""
+    return _STATE + rows * (_ROW + width)

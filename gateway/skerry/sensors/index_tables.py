@@ -1,0 +1,113 @@
+"""An index as a table that queries are asked of: what of a condition the motes are told, and the tuples that they bring."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+
+from skerry.index.code import NULL
+from skerry.index.questions import Points, coarse, point
+from skerry.planner.features.indexing import Axis, Index
+from skerry.planner.model import source_plans as plans
+from skerry.planner.model.source_plans import SourcePlan, Term
+from skerry.sensors import values
+from skerry.sensors.answers import answer
+from skerry.sensors.definitions import TIME, Column, SensorTable
+
+#: The range of a bound, in integers as motes send them.
+_LEAST, _MOST = -(2**31), 2**31 - 1
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTuple:
+    """A tuple as a mote sent it. ``session``: the lower 16 bits of the root's; ``values``: None for NULL."""
+
+    node: int
+    session: int
+    epoch: int
+    values: tuple[int | None, ...]
+
+
+def table_of(index: Index) -> SensorTable:
+    """What users ask."""
+    own = (Column("nodeid", plans.INT), Column(TIME, plans.TIMESTAMP), Column("epoch", plans.INT))
+    kinds = [plans.DECIMAL if axis.entry.digits else plans.INT for axis in index.axes]
+    of = tuple(Column(x.entry.name, kind, x.entry.unit) for x, kind in zip(index.axes, kinds, strict=True))
+    return SensorTable(index.name, "", 0, (*own, *of))
+
+
+def box_of(where: Term | None, index: Index) -> Points | None:
+    """The points that a condition asks for, at least, of each attribute; None: there are no such."""
+    names = [axis.entry.name for axis in index.axes]
+    bounds = {name: [_LEAST, _MOST] for name in names}
+    limited = set[str]()
+    for name, operator, value in _compared(where):
+        if name not in bounds:
+            continue
+        scaled = value.scaleb(index.axes[names.index(name)].entry.digits)
+        limited.add(name)
+        least, most = bounds[name]
+        if operator in (">=", "="):
+            least = max(least, math.ceil(scaled))
+        if operator == ">":
+            least = max(least, math.floor(scaled) + 1)
+        if operator in ("<=", "="):
+            most = min(most, math.floor(scaled))
+        if operator == "<":
+            most = min(most, math.ceil(scaled) - 1)
+        bounds[name] = [least, most]
+    if any(least > most for least, most in bounds.values()):
+        return None
+    box = []
+    for axis, name in zip(index.axes, names, strict=True):
+        low, high = bounds[name]
+        points = point(axis.low, axis.high, low), point(axis.low, axis.high, high)
+        box.append(points if name in limited else (0, NULL))
+    return coarse(box)
+
+
+def _compared(where: Term | None) -> Iterator[tuple[str, str, Decimal]]:
+    """Of what AND joins, comparisons of a column with a number."""
+    if where is None:
+        return
+    if where.op == "AND":
+        for arg in where.args:
+            yield from _compared(arg)
+        return
+    if where.op not in _TURNED:
+        return
+    left, right = where.args
+    operator = where.op
+    if left.op == "literal":
+        left, right, operator = right, left, _TURNED[operator]
+    if (
+        left.op == "column"
+        and right.op == "literal"
+        and right.type in (plans.INT, plans.DECIMAL, plans.DOUBLE)
+    ):
+        yield str(left.value), operator, Decimal(str(right.value))
+
+
+def answered(
+    plan: SourcePlan, index: Index, tuples: Sequence[StoredTuple], utc: Callable[[StoredTuple], float | None]
+) -> pa.RecordBatch:
+    """The answer to a query over so many tuples; ``utc``: when one was sampled, in s; None: that is not known."""
+    rows = []
+    for one in tuples:
+        moment = utc(one)
+        text = None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
+        rows.append((one.node, text, one.epoch, *map(_kept, one.values, index.axes)))
+    return answer(plan, values.columns(table_of(index).columns, rows), len(rows))
+
+
+def _kept(value: int | None, axis: Axis) -> values.Kept:
+    digits = axis.entry.digits
+    if value is None:
+        return None
+    return str(Decimal(value).scaleb(-digits)) if digits else value

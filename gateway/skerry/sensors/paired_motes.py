@@ -1,0 +1,45 @@
+"""Which motes are pairs of a join that motes do, by what never changes on them and as far as the gateway knows that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from skerry.expressions.evaluate import Evaluator, Vector
+from skerry.expressions.expression import Expr
+from skerry.planner.model.pairing import Pairing
+from skerry.sql.errors import QueryError
+from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.bytecode import Op, StoredField
+
+Pair = tuple[int, int]
+#: Of more motes it is not tried who is a pair.
+MOTES_MAXIMUM = 200
+
+
+def pairs_of(pairing: Pairing, motes: Mapping[int, Mapping[str, int]]) -> list[Pair]:
+    """Motes that are pairs by what never changes on them. Raises QueryError: there are too many."""
+    numbers = sorted(motes)
+    if len(numbers) > MOTES_MAXIMUM:
+        hint = "leave JOIN AT ANCESTOR out: the gateway joins"
+        raise QueryError(f"{len(numbers)} motes are too many to be tried as pairs", hint)
+    sides = np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
+    leaves = {node for part in pairing.statics for node in part.walk() if node.op is Op.STORED}
+    columns = {
+        leaf: _vector(leaf, pairing, sides[(leaf.operand or 0) >> 4].tolist(), motes) for leaf in leaves
+    }
+    evaluate = Evaluator(columns, np.zeros(len(sides[0]), np.int64))
+    true = np.ones(len(sides[0]), bool)
+    for part in pairing.statics:
+        true &= evaluate.truth(part, 1)
+    return [(int(s), int(t)) for s, t in zip(sides[0][true], sides[1][true], strict=True)]
+
+
+def _vector(leaf: Expr, pairing: Pairing, side: list[int], motes: Mapping[int, Mapping[str, int]]) -> Vector:
+    field = (leaf.operand or 0) & 15
+    name = "nodeid" if field == StoredField.NUMBER else BY_NUMBER[pairing.fields[field]].name
+    values = [motes[mote].get(name) for mote in side]
+    return np.array([value or 0 for value in values], np.int64), np.array(
+        [value is not None for value in values], bool
+    )

@@ -1,0 +1,97 @@
+"""Where motes join their rows with each other, while queries run: placed when one is asked, and anew when the tree or the motes change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from skerry.catalog.catalog import Catalog
+from skerry.network.networks import Networks
+from skerry.planner.model.clause import Clause
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.mote_memory import bytes_taken
+from skerry.service.pair_places import ROOM, Places, clause, places
+from skerry.service.queries import Queries
+from skerry.sql.errors import QueryError
+
+#: S of network time between two looks at the tree: what is the same in two of them, one after the other, is there to stay.
+LOOK_S = 30
+
+
+class PairService:
+    """Methods are called under the gateway's lock. ``strays``: rows of a mote query that came up past the mote that was to join them."""
+
+    def __init__(self, networks: Networks, queries: Queries, strays: Callable[[int], int]) -> None:
+        self._networks, self._queries, self._strays = networks, queries, strays
+        #: By the text of a query: what motes are told, and what was found at the last look.
+        self._told: dict[str, Clause] = {}
+        self._found: dict[str, Clause] = {}
+        self._places: dict[str, Places] = {}
+        self._looked = 0.0
+
+    def places(self, plan: QueryPlan) -> tuple[Clause, Places]:
+        """Where a query's pairs are joined best now. Raises QueryError where none can be."""
+        assert plan.pairing is not None
+        if len(self._networks.roots) > 1:
+            hint = "leave JOIN AT ANCESTOR out: the gateway joins motes of several roots"
+            raise QueryError("motes of several roots have no mote above both", hint)
+        catalog: Catalog = self._networks.catalog
+        motes = {mote.nodeid: mote for mote in catalog.all()}
+        return clause(plan, places(plan.pairing, plan.period_ms, motes, self._room(plan)))
+
+    def _room(self, plan: QueryPlan) -> int:
+        """Bytes that a mote has for a query's rows, beside all other queries."""
+        groups = self._networks.placement.groups().values()
+        others = [group.query() for group in groups if all(one.text != plan.text for one in group.plans())]
+        return ROOM - sum(map(bytes_taken, others))
+
+    def placed(self, plan: QueryPlan) -> QueryPlan:
+        """A query comes: its plan says where its pairs are joined. Raises QueryError."""
+        if plan.pairing is None:
+            return plan
+        if plan.text not in self._told:
+            self._told[plan.text], self._places[plan.text] = self.places(plan)
+            self._networks.place_by(dict(self._told))
+        return replace(plan, clauses=(self._told[plan.text],))
+
+    def follow(self, now: float) -> None:
+        """Time goes on: pairs of which the tree has changed are placed anew, and what nobody asks any more is forgotten."""
+        if 0 <= now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        plans = {
+            query.plan.text: query.plan for query in self._queries.all() if query.plan.pairing is not None
+        }
+        changed = bool(self._told.keys() - plans.keys())
+        self._told = {text: told for text, told in self._told.items() if text in plans}
+        for text, plan in plans.items():
+            try:
+                made, found = self.places(plan)
+            except QueryError:
+                continue
+            if made != self._told.get(text) and made == self._found.get(text):
+                self._told[text], self._places[text] = made, found
+                changed = True
+            self._found[text] = made
+        self._found = {text: found for text, found in self._found.items() if text in plans}
+        if changed:
+            self._networks.place_by(dict(self._told))
+
+    def status(self) -> list[dict[str, Any]]:
+        """Which pairs of each query are joined where."""
+        found = []
+        for query in self._queries.all():
+            if query.plan.pairing is not None and not query.finished:
+                known = self._places.get(query.plan.text)
+                streams = self._networks.streams
+                numbers = {streams[number].query for number in query.feeds if number in streams}
+                found.append(
+                    {
+                        "query": query.id,
+                        "kind": "at ancestor",
+                        **(known.described() if known is not None else {"hosts": [], "base": []}),
+                        "past_their_host": sum(map(self._strays, numbers)),
+                    }
+                )
+        return found

@@ -1,0 +1,177 @@
+"""Statements about indexes: CREATE INDEX name ON sensors (attribute, …) SAMPLE PERIOD 30 s KEEP 1 day, DROP INDEX name. Names are not
+looked up yet."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from skerry.sql import ast
+from skerry.sql.ast import Span
+from skerry.sql.errors import QueryError
+from skerry.sql.quoting import unquoted
+from skerry.sql.units import TIME_NAMES, time_of
+
+_BEGINS = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*(?:create|drop)\s+index\b", re.IGNORECASE)
+_WORDS = re.compile(
+    r"""\s+|--[^\n]*|(?P<word>"(?:[^"]|"")+"|[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[\w°%]+|\S)""",
+    re.IGNORECASE,
+)
+#: A whole statement, for what is said where one goes wrong.
+_EXAMPLES = {
+    "create": "CREATE INDEX climate ON sensors (light FROM 0 TO 2000, temp) SAMPLE PERIOD 30 s KEEP 1 day",
+    "drop": "DROP INDEX climate",
+}
+#: How long tuples are kept where it is not said, in ms.
+KEPT_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """An attribute, and the range of its values that are told apart; None: that of the catalog."""
+
+    name: ast.Name
+    low: Decimal | None = None
+    high: Decimal | None = None
+    range: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """``CREATE INDEX name ON table (attribute [FROM low TO high], …) SAMPLE PERIOD period [KEEP time]``; times in ms."""
+
+    name: ast.Name
+    table: ast.Name
+    attributes: tuple[Indexed, ...]
+    period_ms: Decimal
+    period: Span
+    keep_ms: Decimal
+    keep: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """``DROP INDEX name``."""
+
+    name: ast.Name
+    text: str
+
+
+IndexStatement = CreateIndex | DropIndex
+
+
+def is_one(text: str) -> bool:
+    """Whether a text is such a statement, or begins like one."""
+    return _BEGINS.match(text) is not None
+
+
+def parse(text: str) -> IndexStatement:
+    """The statement of a text that :func:`is_one`. Raises QueryError."""
+    return _Words(text).statement()
+
+
+class _Words:
+    """The words of a statement, from the left."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words = [match for match in _WORDS.finditer(text) if match["word"]]
+        if self._words[-1]["word"] == ";":
+            self._words.pop()
+        self._what = self._words[0]["word"].lower()
+        self._next = 2
+
+    def statement(self) -> IndexStatement:
+        name = self._name()
+        if self._what == "drop":
+            self._end()
+            return DropIndex(name, self._text)
+        self._word("ON")
+        table = self._name()
+        self._word("(")
+        attributes = [self._indexed()]
+        while self._has(","):
+            attributes.append(self._indexed())
+        self._word(")")
+        self._word("SAMPLE")
+        self._word("PERIOD")
+        period, period_span = self._duration()
+        keep, keep_span = Decimal(KEPT_MS), period_span
+        if self._has("KEEP"):
+            keep, keep_span = self._duration()
+        self._end()
+        return CreateIndex(name, table, tuple(attributes), period, period_span, keep, keep_span, self._text)
+
+    def _peek(self) -> str:
+        return self._words[self._next]["word"] if self._next < len(self._words) else ""
+
+    def _take(self) -> re.Match[str]:
+        if self._next == len(self._words):
+            end = len(self._text)
+            raise self._wrong("the statement ends too early", Span(end, end))
+        self._next += 1
+        return self._words[self._next - 1]
+
+    def _has(self, word: str) -> bool:
+        if self._peek().upper() != word:
+            return False
+        self._next += 1
+        return True
+
+    def _word(self, word: str) -> None:
+        found = self._take()
+        if found["word"].upper() != word:
+            raise self._unexpected(found)
+
+    def _end(self) -> None:
+        if self._next < len(self._words):
+            raise self._unexpected(self._words[self._next])
+
+    def _name(self) -> ast.Name:
+        found = self._take()
+        word = found["word"]
+        name = unquoted(word) if word[0] == '"' else word
+        if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
+            raise self._unexpected(found)
+        return ast.Name(name, Span(*found.span()))
+
+    def _indexed(self) -> Indexed:
+        if self._peek().upper() == "JOINT":
+            hint = "all attributes are stored together: leave JOINT out"
+            raise QueryError("an index in parts is not there yet", hint, self._span(), self._text)
+        name = self._name()
+        begin = self._next
+        if not self._has("FROM"):
+            return Indexed(name)
+        low = self._number()
+        self._word("TO")
+        high = self._number()
+        span = Span(self._words[begin].start(), self._words[self._next - 1].end())
+        return Indexed(name, low, high, span)
+
+    def _number(self) -> Decimal:
+        found = self._take()
+        if re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", found["word"], re.IGNORECASE) is None:
+            raise self._unexpected(found)
+        return Decimal(found["word"])
+
+    def _duration(self) -> tuple[Decimal, Span]:
+        begin = self._next
+        number = self._number()
+        unit = self._take()
+        factor = time_of(unit["word"])
+        if factor is None:
+            hint = f"times are in {', '.join(TIME_NAMES)}"
+            raise QueryError(f"unknown unit '{unit['word']}'", hint, Span(*unit.span()), self._text)
+        return number * factor, Span(self._words[begin].start(), unit.end())
+
+    def _span(self) -> Span:
+        return Span(*self._words[self._next].span())
+
+    def _unexpected(self, found: re.Match[str]) -> QueryError:
+        return self._wrong(f"unexpected '{found['word']}'", Span(*found.span()))
+
+    def _wrong(self, message: str, span: Span) -> QueryError:
+        return QueryError(message, f"write for example {_EXAMPLES[self._what]}", span, self._text)

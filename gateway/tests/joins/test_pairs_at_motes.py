@@ -1,0 +1,140 @@
+"""JOIN AT ANCESTOR, as far as the gateway has a part in it: what it tells motes, what becomes of what comes, and what it refuses."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from gateway.tests.joins.test_joins_with_motes import ask, report
+from gateway.tests.opened import opened
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import wait_for
+from skerry.planner.model.pairing import hosts_of, pairs_clause
+from skerry.planner.planner import plan_query
+from skerry.sensors.planning import planned
+from skerry.service import pair_service
+from skerry.sql.errors import QueryError
+from skerry.storage.log import stream_log
+from skerry_protocol import codec
+from skerry_protocol.packets import Aggregate, PacketType
+
+JOIN = (
+    "SELECT s.nodeid, t.nodeid, s.temp - t.temp AS difference FROM sensors AS s, sensors AS t WINDOW 3 ROWS "
+    "WHERE s.room = t.room AND s.nodeid < t.nodeid AND s.temp - t.temp > 2 SAMPLE PERIOD 1 s JOIN AT ANCESTOR"
+)
+
+
+def logged(log: Path, stream: int) -> set[tuple[int, ...]]:
+    """s, t, how far behind the later row each is, and both temperatures, by epoch."""
+    _, records = stream_log.read_there(log, 0, stream_log.length(log))
+    mine = records[records["stream"] == stream]
+    return {
+        (int(r["epoch"]), int(r["node"]), *(int(value) for value in r["value"][[0, 1, 2, 4, 5]]))
+        for r in mine
+    }
+
+
+def test_pairs_are_placed_told_delivered_and_placed_anew(
+    peer: RootPeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0 - 1 - 2, below which are 3 and 4; 5, of their room, too, is below 1; 8 and 9 are pairs that only the root is above."""
+    monkeypatch.setattr(pair_service, "LOOK_S", 1)
+    with opened(peer, tmp_path) as gateway:
+        for node, parent, level, room in (
+            (1, 0, 1, None), (2, 1, 2, None), (3, 2, 3, 9), (4, 2, 3, 9), (5, 1, 2, 9), (8, 1, 2, 7), (9, 0, 1, 7),
+        ):  # fmt: skip
+            report(peer, node, parent, level, room)
+        wait_for(lambda: len(gateway._network.catalog.all()) == 7)
+        explained = gateway.queries.explain(JOIN)
+        assert explained["placed"]["runs"] == "at ancestor"
+        assert explained["placed"]["hosts"] == [
+            {"mote": 2, "pairs": [[3, 4]]}, {"mote": 1, "pairs": [[3, 5], [4, 5]]},
+        ]  # fmt: skip
+        assert "1 at 2: 3 with 4" in explained["text"]
+        assert "at the gateway, as no mote but the root is above both: 8 with 9" in explained["text"]
+        query = ask(gateway, JOIN)
+        wait_for(lambda: len(peer.programs()) == 1)
+        [(number, program)] = peer.programs().items()
+        fields = codec.decode_program(program).fields
+        assert [field.aggregate for field in fields] == [0, 0, Aggregate.PAIRS]
+        [stream] = [s for s in gateway._network.streams.values() if s.query == number]
+        told = pairs_clause(stream.mote_query)
+        assert told is not None
+        assert bytes(told.values) == fields[2].code
+        assert {host: pairs for host, (_, pairs) in hosts_of(told).items()} == {
+            2: ((3, 4),),
+            1: ((3, 5), (4, 5)),
+        }
+        assert told.pairs == ((8, 9),)
+
+        [status] = gateway.site.status()["joins"]
+        assert (status["query"], status["kind"], status["past_their_host"]) == (query.id, "at ancestor", 0)
+        assert status["base"] == [{"pair": [8, 9], "why": "no mote but the root is above both"}]
+
+        epoch = int(peer.now()) + 1
+        for _ in range(2):
+            peer.waiting.append(
+                codec.encode(
+                    PacketType.JOINED, query=number, s=3, s_epoch=epoch - 1, s_nulls=0, t=4, t_epoch=epoch, t_nulls=0,
+                    values=struct.pack("<2h", 2500, 2200),
+                )
+            )  # fmt: skip
+        for node, at, temp in (
+            (8, epoch, 2500),
+            (9, epoch, 2000),
+            (8, epoch + 1, 2100),
+            (3, epoch, 2300),
+            (5, epoch, 2000),
+        ):
+            values = struct.pack("<Bh", 3, temp)
+            peer.waiting.append(
+                codec.encode(PacketType.RESULT, query=number, node=node, epoch=at, nulls=0, values=values)
+            )
+        # What came past its host (3 with 5) is joined, too, where its window can only be what it is.
+        wanted = {
+            (epoch, 3, 4, 1, 0, 2500, 2200),
+            (epoch, 8, 9, 0, 0, 2500, 2000),
+            (epoch, 3, 5, 0, 0, 2300, 2000),
+        }
+        wait_for(lambda: logged(gateway.log.path, stream.number) == wanted, 60)
+        assert gateway.site.status()["joins"][0]["past_their_host"] == 2
+
+        report(peer, 3, 1, 2, 9)
+        wait_for(lambda: len(peer.programs()) == 2, 60)
+        [moved] = [s for s in gateway._network.streams.values() if s.query not in (number,)]
+        anew = pairs_clause(moved.mote_query)
+        assert anew is not None
+        assert {host: pairs for host, (_, pairs) in hosts_of(anew).items()} == {1: ((3, 4), (3, 5), (4, 5))}
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (JOIN.replace("s.room = t.room AND s.nodeid < t.nodeid AND ", ""), "no condition is of attributes alone that never change"),
+        (JOIN.replace("sensors AS t", "sensors AS t, sensors AS u"), "JOIN AT ANCESTOR is for two motes"),
+        ("SELECT nodeid FROM sensors JOIN AT ANCESTOR", "JOIN AT ANCESTOR is for two motes"),
+        (JOIN.replace("3 ROWS", "9 ROWS"), "WINDOW 9 ROWS is too large for motes"),
+        (JOIN.replace("3 ROWS", "9 s"), "a window of 9 sample periods is too large"),
+        (JOIN.replace("WINDOW 3 ROWS ", ""), "a join of motes has one window"),
+        (JOIN + " GROUP BY s.room", "GROUP BY is not for rows that motes join"),
+        (JOIN + " ORDER BY difference", "ORDER BY is not for rows that motes join"),
+        (JOIN + " LATENESS 3 s", "LATENESS is not for rows that motes join"),
+        (JOIN.replace("SAMPLE PERIOD 1 s", "ONCE"), "motes join rows of a sample period"),
+        (JOIN.replace("s.temp - t.temp > 2", "s.time > t.time"), "motes do not know s.time > t.time"),
+        (JOIN.replace("AT ANCESTOR", "BY HASH"), "motes cannot JOIN BY HASH yet"),
+        (JOIN.replace("s.temp - t.temp AS difference", "COUNT(*)"), "name it in GROUP BY"),
+    ],
+)  # fmt: skip
+def test_what_motes_cannot_is_refused_by_name(sql: str, said: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        _ = planned(sql, {}) or plan_query(sql)
+    assert said in f"{refused.value.message} {refused.value.hint}"
+
+
+def test_a_naive_join_is_the_gateways() -> None:
+    plan = planned(JOIN.replace("AT ANCESTOR", "NAIVE"), {})
+    assert plan is not None
+    assert plan.sources is not None
+    assert plan.sources.join is not None

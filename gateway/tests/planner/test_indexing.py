@@ -1,0 +1,156 @@
+"""CREATE INDEX: what is said of an index, who stores it, and what of a condition its motes are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+
+from skerry.catalog.catalog import Catalog, Mote
+from skerry.index.code import NULL
+from skerry.index.questions import point
+from skerry.planner.features.indexing import Index
+from skerry.planner.model.source_plans import Term
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.mote_memory import bytes_taken
+from skerry.planner.physical.program import encode, program_size
+from skerry.planner.planner import plan_index
+from skerry.sensors.index_tables import StoredTuple, answered, box_of, table_of
+from skerry.sensors.planning import planned
+from skerry.sql import index_statements
+from skerry.sql.errors import QueryError
+from skerry.sql.index_statements import CreateIndex
+from skerry_protocol import packets
+from skerry_protocol.codec import decode_program
+from skerry_protocol.packets import FOREVER, PROGRAM_MAXIMUM, Aggregate
+
+CLIMATE = (
+    "CREATE INDEX climate ON sensors (light FROM 0 TO 2000, temp FROM 10 TO 35) SAMPLE PERIOD 30 s KEEP 1 day"
+)
+
+
+def motes(boards: Sequence[str] = ("iris", "cc2538"), count: int = 9, spacing: int = 1000) -> list[Mote]:
+    catalog = Catalog()
+    fields = packets.Status.parse(bytes(120))
+    for node in range(count):
+        status = {**fields, "node": node, "x": node % 3 * spacing, "y": node // 3 * spacing, "statics": []}
+        status["board"] = {"iris": 1, "cc2538": 2}[boards[node % len(boards)]]
+        catalog.update(status, 0.0)
+    return catalog.all()
+
+
+def made(sql: str, of: list[Mote] | None = None) -> Index:
+    statement = index_statements.parse(sql)
+    assert isinstance(statement, CreateIndex)
+    index, _ = plan_index(statement, 7, {"sensors", "taken"}, motes() if of is None else of)
+    return index
+
+
+def test_an_index_is_a_query_whose_program_names_who_stores() -> None:
+    statement = index_statements.parse(CLIMATE)
+    assert isinstance(statement, CreateIndex)
+    index, plan = plan_index(statement, 7, (), motes())
+    assert [(axis.entry.name, axis.low, axis.high) for axis in index.axes] == [
+        ("light", 0, 2000),
+        ("temp", 1000, 3500),
+    ]
+    assert sorted(index.owners) == [1, 3, 5, 7]
+    assert (index.period_ms, index.keep_ms) == (30_000, 86_400_000)
+    program = decode_program(encode(merge([plan]), 0, FOREVER))
+    [clause] = [field for field in program.fields if field.aggregate == Aggregate.INDEX]
+    sent = packets.Index.parse(clause.code)
+    assert (sent.index, sent.left, sent.right) == (7, 0, 2001)
+    assert len(sent.more) == 2 * 8 + 4 * 6
+    assert Index.from_list(index.to_list()) == index
+    # Six tuples wait.
+    assert bytes_taken(merge([plan])) - program_size(merge([plan])) == 1 + 6 * (12 + 4)
+
+
+def test_a_program_names_as_many_as_it_has_room_for() -> None:
+    many = "CREATE INDEX i ON sensors (light, temp, humidity, voltage, mag_x, mag_y) SAMPLE PERIOD 1 min"
+    statement = index_statements.parse(many)
+    assert isinstance(statement, CreateIndex)
+    index, plan = plan_index(statement, 7, (), motes(("cc2538",), 90))
+    assert 5 < len(index.owners) < 20
+    assert PROGRAM_MAXIMUM - 6 < program_size(merge([plan])) <= PROGRAM_MAXIMUM
+
+
+@pytest.mark.parametrize(
+    ("sql", "of", "said"),
+    [
+        (CLIMATE, motes(spacing=0), "the motes' positions are not known"),
+        (CLIMATE, motes(("iris",)), "no mote of this network can store: all are iris"),
+        (CLIMATE, motes(spacing=100_000), "a mote stands 2000 m away"),
+        (CLIMATE.replace("climate", "taken"), None, "there is a table 'taken' already"),
+        (CLIMATE.replace("temp", "warmth"), None, "'warmth' cannot be indexed"),
+        (CLIMATE.replace("temp FROM 10 TO 35", "level"), None, "the attribute 'level' has no range"),
+        (CLIMATE.replace("10 TO 35", "35 TO 10"), None, "FROM 35 TO 10 is no range of temp"),
+        (CLIMATE.replace("10 TO 35", "10 TO 9000"), None, "FROM 10 TO 9000 is no range of temp"),
+        (CLIMATE.replace("temp FROM 10 TO 35", "light"), None, "'light' is said twice"),
+        (CLIMATE.replace("30 s", "100 ms"), None, "SAMPLE PERIOD 100 ms is out of range"),
+        (CLIMATE.replace("1 day", "3 year"), None, "is out of range"),
+        (CLIMATE.replace("1 day", "1 parsec"), None, "unknown unit 'parsec'"),
+        (CLIMATE.replace("sensors", "motes"), None, "an index over 'motes'"),
+        (CLIMATE.replace("light FROM 0 TO 2000", "JOINT (light, humidity)"), None, "an index in parts is not there"),
+        (CLIMATE.replace("KEEP", "FOR"), None, "unexpected 'FOR'"),
+        ("CREATE INDEX i ON sensors (light, temp", None, "the statement ends too early"),
+        (
+            "CREATE INDEX i ON sensors (light, temp, humidity, voltage, mag_x, mag_y, accel_x) SAMPLE PERIOD 1 min",
+            None,
+            "7 attributes are too many",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(sql: str, of: list[Mote] | None, said: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        made(sql, of)
+    assert said in refused.value.message
+    assert refused.value.hint
+
+
+def condition(where: str, index: Index) -> Term | None:
+    plan = planned(f"SELECT nodeid FROM climate WHERE {where}", {"climate": table_of(index)})
+    assert plan is not None
+    assert plan.sources is not None
+    return plan.sources.where
+
+
+@pytest.mark.parametrize(
+    ("where", "light", "temp"),
+    [
+        ("light BETWEEN 100 AND 200 AND temp > 22", (100, 200), (2201, 2**31 - 1)),
+        ("22.5 >= temp AND nodeid = 3", None, (-(2**31), 2250)),
+        ("light = 7", (7, 7), None),
+        ("light < 7 OR temp < 3", None, None),
+        ("temp < 20.004 AND temp >= 19.996", None, (2000, 2000)),
+        ("temp > 22 C AND light IS NOT NULL", None, (2201, 2**31 - 1)),
+    ],
+)
+def test_ranges_of_what_and_joins_are_told(
+    where: str, light: tuple[int, int] | None, temp: tuple[int, int] | None
+) -> None:
+    index = made(CLIMATE)
+    box = box_of(condition(where, index), index)
+    assert box is not None
+    for axis, bounds, found in zip(index.axes, (light, temp), box, strict=True):
+        low, high = (0, NULL) if bounds is None else (point(axis.low, axis.high, bound) for bound in bounds)
+        assert found == (low & ~15, high | 15)
+
+
+def test_nothing_is_asked_of_an_empty_range() -> None:
+    index = made(CLIMATE)
+    assert box_of(condition("light > 5 AND light < 5.5", index), index) is None
+
+
+def test_tuples_are_a_table() -> None:
+    index = made(CLIMATE)
+    sql = "SELECT nodeid, epoch, time, temp FROM climate WHERE temp > 20.5 ORDER BY temp LIMIT 2"
+    plan = planned(sql, {"climate": table_of(index)})
+    assert plan is not None
+    assert plan.sources is not None
+    tuples = [StoredTuple(n, 1, 100 + n, (None, 2000 + 30 * n)) for n in range(5)]
+    rows = answered(plan.sources, index, tuples, lambda one: one.epoch if one.node > 2 else None).to_pylist()
+    assert [(row["nodeid"], row["epoch"], row["temp"]) for row in rows] == [(2, 102, 20.6), (3, 103, 20.9)]
+    assert [None if row["time"] is None else row["time"].timestamp() for row in rows] == [None, 103.0]
+    assert Decimal(str(rows[0]["temp"])) == Decimal("20.6")

@@ -1,0 +1,160 @@
+"""Indexes on emulated motes of both boards, by a whole gateway: tuples are stored by the motes that their values say, once, and what is
+asked of them is what DuckDB says of what was sampled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from skerry.service.gateway import Gateway
+from skerry.service.queries import UserQuery
+from skerry.sql.errors import QueryError
+from skerry_testbed.network import Environment, Field
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
+
+BOARDS = ("iris", "cc2538", "iris")
+FIELDS = Environment(
+    fields={
+        "light": Field(base=500.0, gradient=(12.0, 3.0), amplitude=300.0, period="230 s"),
+        "temp": Field(base=20.0, gradient=(0.1, 0.2), amplitude=5.0, period="310 s"),
+    }
+)
+PERIOD_S = 40
+CREATE = f"CREATE INDEX climate ON sensors (light FROM 0 TO 1200, temp FROM 10 TO 35) SAMPLE PERIOD {PERIOD_S} s KEEP 1 day"
+#: Virtual s in which what was sampled has come to who stores it.
+SETTLED_S = 240
+#: Virtual s between two turns of the gateway.
+TURN_S = 0.2
+
+
+class Office:
+    """A gateway at emulated motes, in their time."""
+
+    def __init__(self, net: NetworkHandle, data: Path, machine: pytest.MonkeyPatch) -> None:
+        self.net = net
+        for name in ("time", "monotonic"):
+            machine.setattr(f"time.{name}", lambda: 1_800_000_000 + net.now)
+        machine.setattr("time.time_ns", lambda: round((1_800_000_000 + net.now) * 1e9))
+        machine.setattr("time.clock_gettime", lambda _: net.now)
+        self.gateway = Gateway(["emulated"], data)
+        self.gateway.roots[0].link.attach(self._send)
+        self._out, self._came = bytearray(), bytearray()
+        net.bed.line_listeners[:] = [self._came.extend]
+
+    def _send(self, data: bytes) -> None:
+        self._out += data
+
+    def turn(self) -> None:
+        """Virtual time goes on a little."""
+        self.net.advance(TURN_S)
+        came, self._came[:] = bytes(self._came), b""
+        self.gateway.links.take([came])
+        self.gateway.delivery.deliver()
+        if self._out:
+            self.net.bed.send(bytes(self._out))
+            self._out.clear()
+
+    def advance(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
+        """Let it go on for so long, or until that is so."""
+        end = self.net.now + seconds
+        while self.net.now < end and not until():
+            self.turn()
+
+    def ask(self, sql: str) -> UserQuery:
+        """A query."""
+        asked = self.gateway.queries.ask(sql, "ada")
+        assert isinstance(asked, UserQuery)
+        return asked
+
+    def told(self, query: UserQuery) -> list[dict[str, Any]]:
+        """Its rows so far."""
+        reader, found, more = self.gateway.delivery.reader(query, None), list[dict[str, Any]](), True
+        while more:
+            portion = reader.read()
+            found += [row for delivery in portion.deliveries for _, row in delivery.values()]
+            more = portion.more
+        return found
+
+    def answers(self, queries: list[UserQuery]) -> None:
+        """Wait for the answers of queries of an index."""
+        indexed = self.gateway.queries.indexed
+
+        def over() -> bool:
+            return all((indexed(query) or {})["over"] for query in queries)
+
+        self.advance(200 * len(queries), over)
+        assert over()
+
+
+def drawn(rng: random.Random, first: int, last: int) -> str:
+    """What follows SELECT: columns or aggregates over a box, in any order."""
+    conditions = []
+    if rng.random() < 0.7:
+        low = rng.randrange(0, 1100)
+        conditions.append(f"light BETWEEN {low} AND {low + rng.randrange(0, 500)}")
+    if rng.random() < 0.7:
+        conditions.append(f"temp {rng.choice(('<', '<=', '>', '>='))} {rng.randrange(150, 300) / 10}")
+    if rng.random() < 0.2:
+        conditions.append(f"nodeid <> {rng.randrange(12)}")
+    if rng.random() < 0.2:
+        conditions.append(f"(light > {rng.randrange(1000)} OR temp < {rng.randrange(15, 30)})")
+    what = rng.choice(
+        (
+            "nodeid, epoch, light, temp",
+            "COUNT(*)",
+            "COUNT(*), MIN(temp), MAX(light), SUM(light)",
+            "nodeid, COUNT(*), MAX(temp)",
+        )
+    )
+    group = " GROUP BY nodeid" if what.startswith("nodeid, C") else ""
+    return (
+        f"{what} FROM climate WHERE {' AND '.join([f'epoch BETWEEN {first} AND {last}', *conditions])}{group}"
+    )
+
+
+def plain(rows: list[Any]) -> list[tuple[Any, ...]]:
+    """In an order, as far as values go."""
+    return sorted(tuple(round(v, 6) if isinstance(v, float) else v for v in row) for row in rows)
+
+
+def test_what_is_asked_of_an_index_is_what_was_sampled(
+    network: MakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn_seed: int
+) -> None:
+    rng = random.Random(drawn_seed)
+    net = network(grid(4, 3, spacing=10, boards=BOARDS), radio=disc(15), environment=FIELDS)
+    office = Office(net, tmp_path, monkeypatch)
+    office.advance(120, lambda: office.gateway.site.status()["motes"] == 12)
+    sampled = office.ask(f"SELECT nodeid, epoch, light, temp FROM sensors SAMPLE PERIOD {PERIOD_S} s")
+    office.ask(CREATE)
+    office.advance(5 * PERIOD_S)
+    epochs = [row["epoch"] for row in office.told(sampled)]
+    # The index begins with one of its first two.
+    first, last = min(epochs) + 1, max(epochs)
+    office.advance(SETTLED_S)
+    database = duckdb.connect()
+    database.execute("CREATE TABLE climate (nodeid INTEGER, epoch INTEGER, light INTEGER, temp DOUBLE)")
+    values = [tuple(row.values()) for row in office.told(sampled) if first <= row["epoch"] <= last]
+    database.executemany("INSERT INTO climate VALUES (?, ?, ?, ?)", values)
+    assert len(values) > 30
+    whole = office.ask(f"SELECT nodeid, epoch FROM climate WHERE epoch BETWEEN {first} AND {last}")
+    office.answers([whole])
+    stored = [tuple(row.values()) for row in office.told(whole)]
+    assert sorted(stored) == sorted((node, epoch) for node, epoch, *_ in values)
+    asked = [drawn(rng, first, last) for _ in range(12)]
+    queries = [office.ask(f"SELECT {text}") for text in asked]
+    office.answers(queries)
+    for text, query in zip(asked, queries, strict=True):
+        found = office.gateway.queries.indexed(query)
+        assert found is not None
+        assert found["complete"], text
+        rows = [tuple(row.values()) for row in office.told(query)]
+        assert plain(rows) == plain(database.execute(f"SELECT {text}").fetchall()), text
+    office.gateway.queries.ask("DROP INDEX climate", "ada")
+    with pytest.raises(QueryError, match="climate"):
+        office.ask("SELECT light FROM climate")
+    office.gateway.close()
