@@ -17,8 +17,8 @@ from skerry.joins.placement.trees import Path, Tree
 
 #: Side of the paper's field.
 SIDE_M = 256.0
-#: Links of the lab over which fewer frames arrive, in either direction, are none.
-LAB_LEAST = 0.5
+#: Links of the lab over which fewer frames arrive, in either direction, are none: the most at which all are reached.
+LAB_LEAST = 0.4
 Topology = Literal["6", "7", "8", "13", "grid", "lab"]
 TOPOLOGIES: tuple[Topology, ...] = ("6", "7", "8", "13", "grid", "lab")
 TREES = 3
