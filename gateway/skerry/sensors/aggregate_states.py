@@ -13,6 +13,7 @@ from skerry.planner.model import source_plans as plans
 from skerry.planner.model import source_windows as windows
 from skerry.planner.model.source_plans import Term
 from skerry.planner.model.source_windows import SourceAggregate, SourceGrouping, State
+from skerry.sensors import value_aggregates
 from skerry.sensors.evaluate import arrow_type, evaluate, passes
 from skerry.sensors.folding import POINT, folded, normal
 
@@ -62,7 +63,7 @@ def _greatest(one: Any, other: Any) -> Any:
 
 JOIN: dict[str, Callable[[Any, Any], Any]] = {
     windows.ROWS: int.__add__, windows.COUNT: int.__add__, windows.SUM: _added, windows.LEAST: _least, windows.GREATEST: _greatest,
-    windows.DISTINCT: frozenset.union,
+    windows.DISTINCT: frozenset.union, windows.LISTED: list.__add__,
 }  # fmt: skip
 
 
@@ -73,12 +74,19 @@ def joined(states: Sequence[State], one: Sequence[Value], other: Sequence[Value]
 
 def nothing(states: Sequence[State]) -> tuple[Value, ...]:
     """Of no rows."""
-    empty: dict[str, Value] = {windows.LEAST: None, windows.GREATEST: None, windows.DISTINCT: frozenset()}
+    empty: dict[str, Value] = {
+        windows.LEAST: None,
+        windows.GREATEST: None,
+        windows.DISTINCT: frozenset(),
+        windows.LISTED: [],
+    }
     return tuple(empty.get(state.what, 0) for state in states)
 
 
 def value(aggregate: SourceAggregate, known: Mapping[State, Value]) -> Any:
     """An aggregate, as a column of its type takes it."""
+    if aggregate.is_listed:
+        return value_aggregates.value(aggregate, known)
     first = known[aggregate.states[0]]
     if aggregate.kind == "COUNT":
         return len(first) if aggregate.distinct else first

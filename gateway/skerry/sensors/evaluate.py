@@ -40,6 +40,9 @@ _MOST = float(2**63)
 
 def arrow_type(kind: str) -> pa.DataType:
     """The type of a column."""
+    if kind in (plans.RANKED_INT, plans.RANKED_DOUBLE):
+        value = pa.int64() if kind == plans.RANKED_INT else pa.float64()
+        return pa.list_(pa.struct([("nodeid", pa.int64()), ("value", value)]))
     if kind.endswith("[]"):
         return pa.list_(pa.int64() if kind == "int[]" else pa.float64())
     return _ARROW[kind]

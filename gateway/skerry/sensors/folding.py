@@ -25,6 +25,7 @@ _FUNCTIONS = {
     windows.LEAST: "min",
     windows.GREATEST: "max",
     windows.DISTINCT: "distinct",
+    windows.LISTED: "list",
 }
 
 

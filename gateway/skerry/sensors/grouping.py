@@ -12,6 +12,7 @@ from skerry.planner.model import source_windows as windows
 from skerry.planner.model.frames import PANES_MAXIMUM, Frame, Window
 from skerry.planner.model.source_plans import SourceOutput, Term
 from skerry.planner.model.source_windows import SourceAggregate, SourceGrouping
+from skerry.sensors import value_aggregates
 from skerry.sensors.definitions import TIME
 from skerry.sensors.found import Found
 from skerry.sensors.resolver import Resolver
@@ -32,7 +33,8 @@ def aggregates(select: ast.Select) -> bool:
     if select.groups or select.having is not None:
         return True
     parts = (select.items, tuple(one.expression for one in select.order))
-    return any(isinstance(node, ast.Call) and node.function.upper() in KINDS for node in ast.walk(parts))
+    names = (*KINDS, *value_aggregates.KINDS)
+    return any(isinstance(node, ast.Call) and node.function.upper() in names for node in ast.walk(parts))
 
 
 @dataclass(slots=True)
@@ -69,10 +71,8 @@ class GroupedResolver(Resolver):
 
     def terms(self) -> list[Term]:
         """Over the table's columns, what is grouped by and what is aggregated."""
-        return [
-            *self.found.groups,
-            *(one.argument for one in self.found.aggregates if one.argument is not None),
-        ]
+        of = [term for one in self.found.aggregates for term in (one.argument, one.named)]
+        return [*self.found.groups, *(term for term in of if term is not None)]
 
     @property
     def windows(self) -> bool:
@@ -83,6 +83,10 @@ class GroupedResolver(Resolver):
         """See :meth:`Resolver.expression`. Raises QueryError."""
         if isinstance(node, ast.Call) and node.function.upper() in KINDS:
             return self._aggregate(node)
+        if isinstance(node, ast.Call) and value_aggregates.is_one(node.function.upper()):
+            return self._placed(*value_aggregates.called(node, self._rows), node.span)
+        if isinstance(node, ast.Call) and node.function.upper() == value_aggregates.ERROR:
+            return value_aggregates.error_of(node, self._rows)
         if isinstance(node, ast.Number | ast.Text | ast.Null):
             return super().expression(node, beside)
         group = self._group(node)
@@ -133,10 +137,14 @@ class GroupedResolver(Resolver):
             argument, unit = known.term, known.unit if kind != "COUNT" else ""
             _check(kind, argument, node.arguments[0].span, distinct=node.distinct)
         made = SourceAggregate(kind, argument, node.distinct, _window(behind, node.span))
+        return self._placed(made, unit, node.span)
+
+    def _placed(self, made: SourceAggregate, unit: str, span: ast.Span) -> Found:
+        """An aggregate by its number."""
         found = self.found
         if made not in found.aggregates:
             found.aggregates.append(made)
-            found.spans.append(node.span)
+            found.spans.append(span)
         place = found.aggregates.index(made)
         return Found(Term("column", made.type, (), f"{windows.AGGREGATE}{place}"), unit)
 
@@ -203,6 +211,12 @@ def grouping(select: ast.Select, shown: Shown, *, static: bool, behind_us: int) 
     if not found.aggregates and not static:
         hint = "say what is to be known of each, as in COUNT(*, 5 min)"
         raise QueryError("a stream has no end that its groups could be known at", hint, span)
+    for one, where in zip(found.aggregates, found.spans, strict=True):
+        if one.is_listed and (not static or select.history is not None or len(select.tables) > 1):
+            hint = (
+                f"there are {', '.join(KINDS)}; the others are of indexes, static columns and the newest rows"
+            )
+            raise QueryError(f"{one.kind} is not of what comes one after the other", hint, where)
     lacking = [where for one, where in zip(found.aggregates, found.spans, strict=True) if one.window is None]
     if not static and lacking:
         hint = f"say over which time: {_EXAMPLE}"

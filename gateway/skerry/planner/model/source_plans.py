@@ -26,6 +26,8 @@ MADE = 7 << 29
 #: What the motes are called, which may be one of a join's tables, and how columns of their batches begin.
 MOTES = "sensors"
 INT, DECIMAL, DOUBLE, TEXT, BOOLEAN, TIMESTAMP = "int", "decimal", "double", "text", "boolean", "timestamp"
+#: Arrays of motes with their values.
+RANKED_INT, RANKED_DOUBLE = "ranked int[]", "ranked double[]"
 #: The literal NULL's, which any other type takes.
 NULL = "null"
 NUMBERS = frozenset({INT, DECIMAL, DOUBLE, NULL})

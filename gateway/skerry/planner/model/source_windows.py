@@ -14,6 +14,8 @@ from skerry.planner.model.source_plans import Term
 END, REVISION, GROUP, AGGREGATE = "_end", "_revision", "_group", "_aggregate"
 #: What of rows is kept, of which aggregates are made.
 ROWS, COUNT, SUM, LEAST, GREATEST, DISTINCT = "rows", "count", "sum", "least", "greatest", "distinct"
+#: All values in the order of rows, NULL included: of rows that are all there.
+LISTED = "listed"
 #: So far behind a window's end a row's time is that brings it, where WAIT says nothing else.
 WAIT_MS = 10_000
 _STATES = {"COUNT": (COUNT,), "SUM": (SUM, COUNT), "AVG": (SUM, COUNT), "MIN": (LEAST,), "MAX": (GREATEST,)}
@@ -29,20 +31,33 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class SourceAggregate:
-    """``kind``: COUNT, SUM, AVG, MIN or MAX; ``argument`` None: of rows. ``window`` None: of all rows that there are."""
+    """``kind``: COUNT, SUM, AVG, MIN or MAX; ``argument`` None: of rows. ``window`` None: of all rows that there are. Or one that is made
+    of values one by one: MEDIAN, QUANTILE, VARIANCE, STDDEV, HISTOGRAM, TOP and BOTTOM, with ``constants``, as texts; ``named``: whose a
+    value is."""
 
     kind: str
     argument: Term | None
     distinct: bool
     window: Window | None
+    constants: tuple[str, ...] = ()
+    named: Term | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it is made of values one by one."""
+        return self.kind not in _STATES
 
     @property
     def type(self) -> str:
         """Of its values."""
         if self.kind == "COUNT":
             return plans.INT
+        if self.kind == "HISTOGRAM":
+            return f"{plans.INT}[]"
         assert self.argument is not None
-        return plans.DOUBLE if self.kind == "AVG" else self.argument.type
+        if self.named is not None:
+            return plans.RANKED_INT if self.argument.type == plans.INT else plans.RANKED_DOUBLE
+        return plans.DOUBLE if self.kind in ("AVG", "VARIANCE", "STDDEV") else self.argument.type
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -51,6 +66,8 @@ class SourceAggregate:
             return (State(ROWS),)
         if self.distinct and self.kind == "COUNT":
             return (State(DISTINCT, self.argument),)
+        if self.is_listed:
+            return tuple(State(LISTED, of) for of in (self.argument, self.named) if of is not None)
         return tuple(State(what, self.argument) for what in _STATES[self.kind])
 
 
@@ -109,8 +126,7 @@ class SourceGrouping:
         """Over the stream's columns."""
         yield from self.groups
         for one in self.aggregates:
-            if one.argument is not None:
-                yield one.argument
+            yield from (term for term in (one.argument, one.named) if term is not None)
 
     def types(self) -> dict[str, str]:
         """Of the columns that its windows give."""

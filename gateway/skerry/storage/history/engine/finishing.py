@@ -17,6 +17,7 @@ from skerry.expressions import aggregate_states, build, extension_aggregates
 from skerry.expressions.aggregate_values import list_type
 from skerry.expressions.evaluate import Evaluator, Vector, averages
 from skerry.expressions.expression import Expr, Kind
+from skerry.expressions.values_at import at_share
 from skerry.planner.model.epoch_facts import MOTES, REVISION
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.row_time import TIME
@@ -212,13 +213,12 @@ def _final(node: Expr, pairs: Sequence[tuple[int, ...]]) -> int | None:
     if is_extension(node):
         aggregate = extension_aggregates.by_number(node.aggregate)
         return aggregate.evaluate(aggregate.over(pairs))
-    count = sum(pair[1] for pair in pairs)
     match node.final:
         case ("quantile", int(share), int(power), int(middle)):
-            value = _at_share(pairs, count, share)
+            value = at_share(pairs, share)
             return None if value is None else (2 * value + 2 * middle) * 5 * 10**power
         case ("quantile error", int(share), int(power), _):
-            return None if _at_share(pairs, count, share) is None else (power > 0) * 5 * 10**power
+            return None if at_share(pairs, share) is None else (power > 0) * 5 * 10**power
     raise ValueError(f"{node.final} is nothing that values can be asked for")
 
 
@@ -228,15 +228,6 @@ def _spread(count: int, total: int, squares: int, *, root: bool) -> int:
     if root:
         return aggregate_states.rounded_root(numerator * 10 ** (2 * build.QUOTIENT_DIGITS), denominator)
     return aggregate_states.rounded(numerator * 10**build.QUOTIENT_DIGITS, denominator)
-
-
-def _at_share(pairs: Sequence[tuple[int, ...]], count: int, millionths: int) -> int | None:
-    rank = max(1, -(-count * millionths // 1_000_000))
-    for value, times in pairs:
-        rank -= times
-        if rank <= 0:
-            return value
-    return None
 
 
 def _list(node: Expr, pairs: Sequence[tuple[int, ...]]) -> list[Any]:
