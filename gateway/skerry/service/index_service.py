@@ -9,6 +9,7 @@ from typing import Any
 
 from skerry.network.index_asks import IndexAsk
 from skerry.network.networks import Networks
+from skerry.planner.cost.index_prices import Upkeep, upkeep
 from skerry.planner.features.indexing import STORING, Index
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_index
@@ -68,10 +69,20 @@ class IndexService:
         motes = [mote for mote in catalog.all() if catalog.unheard(mote.nodeid, now) < _SILENT_S]
         index, plan = plan_index(statement, self._number(statement.text), {*taken, *self.all()}, motes)
         able = sum(mote.board in STORING for mote in motes)
+        notes = [self.upkeep(index, 0.0).room(index.keep_ms)]
         if len(index.owners) < able:
-            note = f"{len(index.owners)} of the {able} motes that can store do: a program has room to name no more"
-            plan = dataclasses.replace(plan, notes=(note,))
-        return index, plan
+            notes.append(
+                f"{len(index.owners)} of the {able} motes that can store do: a program has room to name no more"
+            )
+        return index, dataclasses.replace(plan, notes=tuple(notes))
+
+    def upkeep(self, index: Index, sampling: float) -> Upkeep:
+        """What one takes of the motes that there are; ``sampling``: J of a tuple."""
+        catalog, now = self._network.catalog, time.time()
+        told = ((node, catalog.flash.of(node)) for node in index.owners)
+        capacities = {node: flash.capacity for node, flash in told if flash is not None}
+        motes = [mote for mote in catalog.all() if catalog.unheard(mote.nodeid, now) < _SILENT_S]
+        return upkeep(index, motes, capacities, sampling)
 
     def _number(self, sql: str) -> int:
         """A new one's: of its text and the time, so that tuples of one that was dropped are not taken for its own."""

@@ -474,8 +474,10 @@ class QueryService:
         self._network.check_heard([root.link for root in self._roots])
         index, plan = self._indexes.plan(statement, self._tables_named())
         described = self._explain(plan)
+        upkeep = self._indexes.upkeep(index, described["motes"]["energy_per_epoch"])
         stored = f"stored by motes {', '.join(map(str, sorted(index.owners)))}"
-        return {**described, "index": index.to_dict(), "text": f"{described['text']}\n{stored}"}
+        text = "\n".join((described["text"], stored, upkeep.energy_line()))
+        return {**described, "index": {**index.to_dict(), "upkeep": upkeep.to_dict()}, "text": text}
 
     def indexed(self, query: UserQuery) -> dict[str, Any] | None:
         """Which motes were asked for a query of an index, and have answered; None: it is of none."""

@@ -10,6 +10,7 @@ import pytest
 from skerry.catalog.catalog import Catalog, Mote
 from skerry.index.code import NULL
 from skerry.index.questions import point
+from skerry.planner.cost.index_prices import CAPACITY, upkeep
 from skerry.planner.features.indexing import Index
 from skerry.planner.model.source_plans import Term
 from skerry.planner.physical.merge import merge
@@ -154,3 +155,22 @@ def test_tuples_are_a_table() -> None:
     assert [(row["nodeid"], row["epoch"], row["temp"]) for row in rows] == [(2, 102, 20.6), (3, 103, 20.9)]
     assert [None if row["time"] is None else row["time"].timestamp() for row in rows] == [None, 103.0]
     assert Decimal(str(rows[0]["temp"])) == Decimal("20.6")
+
+
+def test_what_an_index_takes_a_day_and_for_how_long_there_is_room() -> None:
+    index, day = made(CLIMATE), 86_400_000
+    found = upkeep(index, motes(), {}, 1e-4)
+    assert found.tuples_a_day == 9 * day / 30_000
+    assert found.sampling == pytest.approx(found.tuples_a_day * 1e-4)
+    # A tuple is a record's head, its name with its time, and two values of 16 bits.
+    tuples = 4 * CAPACITY / 24
+    assert found.kept_ms == pytest.approx(tuples / found.tuples_a_day * day, abs=2)
+    assert found.room(index.keep_ms) == (
+        "there is room for 1.81 days of tuples, where these fall evenly on the motes that store them: KEEP 1 day fits"
+    )
+    assert found.room(2 * day).endswith("KEEP 2 day does not fit, the oldest go before")
+    assert upkeep(index, motes(), {1: 0}, 0).kept_ms == pytest.approx(found.kept_ms * 3 / 4, abs=2)
+    # Twice as far apart in the middle, as far as the tree says: no farther in hops.
+    wide = upkeep(made(CLIMATE, motes(spacing=2000)), motes(spacing=2000), {}, 0)
+    assert wide.radio == pytest.approx(found.radio)
+    assert wide.radio > 0

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
+from typing import Any
+
+from skerry.catalog.catalog import Mote
 from skerry.index.prices import Format
 from skerry.planner.cost import radio
 from skerry.planner.cost.join_prices import WAY_FRAME_BYTES
+from skerry.planner.features.indexing import Index
+from skerry.sql.units import duration_text
 from skerry_protocol.packets import AggregateState
 
 #: A name is mote, session and number; a question has what it is of, whose it is, and a range of 4 bytes for each of four attributes.
@@ -21,3 +30,65 @@ FORMAT = Format(
 def energy(sent: float) -> float:
     """J that both ends of each hop take for so many bytes, acknowledgements among them; what motes listen for in vain is not in it."""
     return radio.both_ends(radio.seconds_of(sent))
+
+
+#: Bytes of tuples that a mote has room for, as a CC2538 says in FLASH.
+CAPACITY = 281_728
+#: Of a tuple in flash: words of a record's head and of a name with its time, and bytes of a word (firmware/storage/tuples.c).
+_HEAD_WORDS, _WORD = 5, 4
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What an index takes, by estimate: ``sampling`` and ``radio``: J a day of all motes together, the radio without what is listened to in
+    vain and the opening of ways; ``kept_ms``: for how long there is room for its tuples, where they fall evenly on those that store."""
+
+    tuples_a_day: float
+    sampling: float
+    radio: float
+    kept_ms: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def energy_line(self) -> str:
+        """What it takes, for people."""
+        return (
+            f"{self.tuples_a_day:.0f} tuples a day take {self.sampling:.3g} J of sampling and {self.radio:.3g} J of radio, of all motes"
+            " together; what is listened to in vain comes on top"
+        )
+
+    def room(self, keep_ms: int) -> str:
+        """For how long tuples are kept."""
+        days = f"{self.kept_ms / _DAY_MS:.3g} days of tuples, where these fall evenly on the motes that store them"
+        if keep_ms <= self.kept_ms:
+            return f"there is room for {days}: KEEP {duration_text(keep_ms)} fits"
+        return f"there is room for {days}: KEEP {duration_text(keep_ms)} does not fit, the oldest go before"
+
+
+def upkeep(index: Index, motes: Sequence[Mote], capacities: Mapping[int, int], sampling: float) -> Upkeep:
+    """Of an index among motes; ``capacities``: bytes by mote, as far as they have told; ``sampling``: J of a tuple."""
+    entries = [axis.entry for axis in index.axes]
+    tuples = len(motes) * _DAY_MS / index.period_ms
+    size = FORMAT.header + FORMAT.name + sum(entry.format.size for entry in entries)
+    narrow = all(entry.format.size <= 2 for entry in entries)
+    words = _HEAD_WORDS + (-(-len(entries) // 2) if narrow else len(entries))
+    room = sum(capacities.get(node, CAPACITY) for node in index.owners)
+    sent = energy(size) * _hops(index, motes)
+    kept = room / (words * _WORD) / tuples * _DAY_MS
+    return Upkeep(tuples, tuples * sampling, tuples * sent, int(kept))
+
+
+def _hops(index: Index, motes: Sequence[Mote]) -> float:
+    """From a mote to one that stores, on average: a hop is as long as those in the tree are in the median."""
+    places = {mote.nodeid: (mote.xpos, mote.ypos) for mote in motes}
+    links = [
+        math.dist(places[mote.nodeid], places[mote.parent])
+        for mote in motes
+        if mote.parent is not None and mote.parent in places
+    ]
+    hop = max(median(links) if links else 0.0, 0.01)
+    owners = [places[node] for node in index.owners if node in places]
+    return fmean(math.ceil(math.dist(place, owner) / hop) for place in places.values() for owner in owners)
