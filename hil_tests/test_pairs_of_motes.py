@@ -1,4 +1,5 @@
-"""Motes of both boards join their rows above both of a pair: what comes of that is what DuckDB joins over their readings."""
+"""Motes of both boards join their rows, above both of a pair or at a mote to which ways lead: what comes of that is what DuckDB joins over
+their readings."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from msgspec import structs
 
 from skerry.catalog.catalog import Catalog
 from skerry.ingest.joined_rows import JoinedRows
-from skerry.planner.model.pairing import hosts_of
+from skerry.planner.model.pairing import delay_ms, hosts_of
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.mote_memory import bytes_taken
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry.service.pair_places import ROOM, Places, clause, places
+from skerry.service.pair_places import ROOM, Places, Way, clause, places
 from skerry_protocol.codec import decode_values
 from skerry_protocol.packets import CommandOp, PacketType
 from skerry_testbed.network import Environment, Network, check
@@ -30,7 +31,13 @@ PERIOD_S = 10
 EPOCHS = 7
 #: Network seconds until all motes have all programs, of two fragments each.
 LEAD_S = 240
-BATCHES, TOGETHER = 3, 3
+#: Where the queries of each batch are joined: what they share of ways and room differs.
+BATCHES = (
+    ("BY HASH", "THROUGH BASE"),
+    ("IN NETWORK", "AT ANCESTOR"),
+    ("BY HASH", "AT BASE"),
+    ("IN NETWORK", "THROUGH BASE"),
+)
 #: Bytes of a join's program, about.
 PROGRAM = 120
 ROOMS = (1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 2, 3)
@@ -46,6 +53,7 @@ class Drawn:
     both: str
     rows: int
     epochs: int
+    strategy: str
 
     @property
     def sql(self) -> str:
@@ -54,7 +62,7 @@ class Drawn:
         where = " AND ".join(part for part in parts if part)
         return (
             "SELECT s.nodeid, t.nodeid, s.temp, t.light FROM sensors AS s, sensors AS t "
-            f"WINDOW {window} WHERE {where} SAMPLE PERIOD {PERIOD_S} s JOIN AT ANCESTOR"
+            f"WINDOW {window} WHERE {where} SAMPLE PERIOD {PERIOD_S} s JOIN {self.strategy}"
         )
 
     def by_duckdb(self, database: duckdb.DuckDBPyConnection) -> Counter[tuple[Any, ...]]:
@@ -76,22 +84,17 @@ class Drawn:
         return Counter(database.execute(sql).fetchall())
 
 
-def drawn(draw: random.Random) -> Drawn:
+def drawn(draw: random.Random, strategy: str) -> Drawn:
     in_rows = draw.random() < 0.6
+    equal = ["s.room = t.room AND s.nodeid < t.nodeid", "s.room = t.room", "s.nodeid = t.nodeid + 1"]
     return Drawn(
-        draw.choice(
-            [
-                "s.room = t.room AND s.nodeid < t.nodeid",
-                "s.room = t.room",
-                "s.nodeid = t.nodeid + 1",
-                "t.room = 2 AND s.room < t.room",
-            ]
-        ),
+        draw.choice(equal if strategy == "BY HASH" else [*equal, "t.room = 2 AND s.room < t.room"]),
         draw.choice(["", "s.light > 300", "s.temp > 10"]),
         draw.choice(["", "t.light > 300", "t.temp < 25"]),
         draw.choice(["", "s.temp - t.temp > 2", "s.light < t.light", "abs(s.temp - t.temp) < 8"]),
         draw.randint(1, 3) if in_rows else 0,
         0 if in_rows else draw.randint(0, 2),
+        strategy,
     )
 
 
@@ -125,18 +128,33 @@ def hear(net: NetworkHandle, catalog: Catalog) -> dict[int, int | None]:
     return {mote.nodeid: mote.parent for mote in catalog.all()}
 
 
-def placed(sql: str, catalog: Catalog, room: int) -> tuple[MoteQuery, Places]:
+def placed(sql: str, catalog: Catalog, room: int, taken: set[Way]) -> tuple[MoteQuery, Places]:
+    """``taken``: ways of the queries beside it, and then of it, too."""
     plan = plan_query(sql)
     assert isinstance(plan, QueryPlan)
     assert plan.pairing is not None
     motes = {mote.nodeid: mote for mote in catalog.all()}
-    told, found = clause(plan, places(plan.pairing, plan.period_ms, motes, room))
+    told, found = clause(plan, places(plan.pairing, plan.period_ms, motes, room, taken=taken))
+    taken |= found.ways(plan.pairing.way, 0)
     return merge([replace(plan, clauses=(told,))]), found
 
 
 def sense(net: NetworkHandle, draw: random.Random) -> None:
     for mote in net.motes.values():
         mote.sense(temp=round(draw.uniform(0, 40), 2), light=float(draw.randint(0, 900)))
+
+
+def lived(
+    net: NetworkHandle, draw: random.Random, raw: MoteQuery, start: int, waits: int
+) -> dict[tuple[int, int], dict[str, Any]]:
+    """All epochs, and the seconds for which rows are waited for; what motes have read."""
+    sense(net, draw)
+    net.advance(start + 1 - net.line.network_time())
+    for _ in range(EPOCHS - 1):
+        sense(net, draw)
+        net.advance(PERIOD_S)
+    net.advance(f"{waits + 2 * PERIOD_S}s")
+    return {(row["nodeid"], row["epoch"]): row for row in rows(net.line, 1, raw)}
 
 
 def joined(
@@ -165,12 +183,34 @@ def joined(
     return Counter(told), pairs
 
 
-def test_joins_above_both_motes_are_duckdbs(drawn_seed: int) -> None:
+def by_duckdb(
+    asked: list[Drawn], readings: dict[tuple[int, int], dict[str, Any]]
+) -> list[Counter[tuple[Any, ...]]]:
+    """The answers to each, of what motes have read, in their integers."""
+    table = [
+        {"nodeid": n, "epoch": e, "temp": row["temp"], "light": row["light"], "room": ROOMS[n]}
+        for (n, e), row in readings.items()
+    ]
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.register("readings", pa.Table.from_pylist(table))
+        return [
+            Counter(
+                {
+                    (*row[:4], round(row[4] * 100), round(row[5])): n
+                    for row, n in one.by_duckdb(database).items()
+                }
+            )
+            for one in asked
+        ]
+
+
+def test_joins_at_motes_are_duckdbs(drawn_seed: int) -> None:
     draw = random.Random(drawn_seed)
     net = started(drawn_seed % 1000)
-    met = hosted = settled = whole = came = equal = strays = 0
+    met = settled = whole = came = equal = strays = joins = 0
+    hosted: Counter[str] = Counter()
     catalog = Catalog()
-    for _ in range(BATCHES):
+    for strategies in BATCHES:
         parents = hear(net, catalog)
         raw_plan = plan_query(f"SELECT temp, light FROM sensors SAMPLE PERIOD {PERIOD_S} s")
         assert isinstance(raw_plan, QueryPlan)
@@ -179,68 +219,54 @@ def test_joins_above_both_motes_are_duckdbs(drawn_seed: int) -> None:
         end = start + EPOCHS * PERIOD_S
         net.line.install(1, encode(raw, start, end))
         running: dict[int, tuple[Drawn, MoteQuery]] = {}
-        left = ROOM - bytes_taken(raw)
-        for query in range(2, 2 + TOGETHER):
-            one = drawn(draw)
-            mote_query, found = placed(one.sql, catalog, max(0, left // (2 + TOGETHER - query) - PROGRAM))
+        left, taken, waits = ROOM - bytes_taken(raw), set[Way](), 0
+        for query, strategy in enumerate(strategies, 2):
+            one = drawn(draw, strategy)
+            room = max(0, left // (2 + len(strategies) - query) - PROGRAM)
+            mote_query, found = placed(one.sql, catalog, room, taken)
             left -= bytes_taken(mote_query)
-            hosted += sum(map(len, found.hosts.values()))
+            hosted[strategy] += sum(map(len, found.hosts.values()))
+            print(one.sql, dict(found.hosts), set(found.base.values()), sep="\n  ")
             running[query] = one, mote_query
             # Rows of the last epochs are joined some epochs later.
-            net.line.install(query, encode(mote_query, start, end + 2 * PERIOD_S))
-        sense(net, draw)
-        net.advance(start + 1 - net.line.network_time())
-        for _ in range(EPOCHS - 1):
-            sense(net, draw)
-            net.advance(PERIOD_S)
-        net.advance(f"{4 * PERIOD_S}s")
-        readings = {(row["nodeid"], row["epoch"]): row for row in rows(net.line, 1, raw)}
+            waits = max(waits, delay_ms(mote_query.clauses[-1], mote_query.period_ms) // 1000)
+            net.line.install(query, encode(mote_query, start, end + waits))
+        readings = lived(net, draw, raw, start, waits)
         epochs = range(start // PERIOD_S, end // PERIOD_S)
         assert sorted(readings) == [(node, epoch) for node in net.motes for epoch in epochs], (
             "links lose nothing"
         )
-        with duckdb.connect(config={"threads": 1}) as database:
-            table = [
-                {"nodeid": n, "epoch": e, "temp": row["temp"], "light": row["light"], "room": ROOMS[n]}
-                for (n, e), row in readings.items()
-            ]
-            database.register("readings", pa.Table.from_pylist(table))
-            found = {
-                query: (
-                    one,
-                    mote_query,
-                    *joined(net, query, mote_query, epochs.stop),
-                    len(net.line.of(PacketType.JOINED, query)),
-                )
-                for query, (one, mote_query) in running.items()
-            }
-            # A mote that has found another parent may send its rows past the one that joins them.
-            stays = hear(net, catalog) == parents
-            settled += stays
-            for one, mote_query, told, pairs, sent in found.values():
-                ours = Counter(
-                    {row: times for row, times in told.items() if max(row[1], row[3]) < epochs.stop}
-                )
-                theirs = Counter(
-                    {
-                        (*row[:4], round(row[4] * 100), round(row[5])): n
-                        for row, n in one.by_duckdb(database).items()
-                    }
-                )
-                hosts = hosts_of(mote_query.clauses[-1])
-                assert not ours - theirs, (drawn_seed, one.sql, ours - theirs, hosts)
-                if stays:
-                    whole, came = whole + theirs.total(), came + ours.total()
-                    equal += ours == theirs
-                strays += pairs.strays
-                met += sent
-        for query in range(1, 2 + TOGETHER):
+        told_of = {
+            query: (
+                mote_query,
+                *joined(net, query, mote_query, epochs.stop),
+                len(net.line.of(PacketType.JOINED, query)),
+            )
+            for query, (_, mote_query) in running.items()
+        }
+        # A mote that has found another parent may send its rows past the one that joins them.
+        stays = hear(net, catalog) == parents
+        settled, joins = settled + len(running) * stays, joins + len(running)
+        for (one, _), theirs, (mote_query, told, pairs, sent) in zip(
+            running.values(),
+            by_duckdb([one for one, _ in running.values()], readings),
+            told_of.values(),
+            strict=True,
+        ):
+            ours = Counter({row: times for row, times in told.items() if max(row[1], row[3]) < epochs.stop})
+            assert not ours - theirs, (drawn_seed, one.sql, ours - theirs, hosts_of(mote_query.clauses[-1]))
+            if stays:
+                whole, came = whole + theirs.total(), came + ours.total()
+                equal += ours == theirs
+            print(one.strategy, ours.total(), "of", theirs.total(), f"rows, {pairs.strays} past their host")
+            strays, met = strays + pairs.strays, met + sent
+        for query in (1, *running):
             net.line.stop(query)
     print(
-        f"{BATCHES * TOGETHER} joins, {settled * TOGETHER} in a tree that stayed: {hosted} pairs at motes, which sent {met} rows"
+        f"{joins} joins, {settled} in a tree that stayed: {dict(hosted)} pairs at motes, which sent {met} rows"
     )
     print(f"{came} of DuckDB's {whole} rows, {equal} joins equal, {strays} rows past their host")
-    assert hosted > 20
-    assert (equal, came) == (settled * TOGETHER, whole), drawn_seed
+    assert all(hosted[one] > 2 for one in ("IN NETWORK", "AT ANCESTOR", "THROUGH BASE", "BY HASH")), hosted
+    assert (equal, came) == (settled, whole), drawn_seed
     assert met > 50
-    assert settled >= BATCHES / 2
+    assert settled >= joins / 2

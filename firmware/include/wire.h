@@ -246,6 +246,14 @@ enum wire_way_is {
 enum wire_carries {
     WIRE_CARRIES_PING = 0x01,
     WIRE_CARRIES_TUPLE = 0x02,
+    WIRE_CARRIES_ROW = 0x03,
+};
+
+/* How the rows of a PAIRS come to the motes that join them. */
+enum wire_pairs_way {
+    WIRE_PAIRS_CLIMB = 0x00,
+    WIRE_PAIRS_SENT = 0x01,
+    WIRE_PAIRS_FROM_ROOT = 0x02,
 };
 
 /* What became of a PING. */
@@ -580,8 +588,9 @@ struct wire_pairs {
     uint8_t width; /* bytes of a row's values without the first column, at most 24 */
     uint8_t base; /* so many of the first of them have pairs that the gateway joins */
     uint8_t condition; /* bytes of code that is true for rows which match; 0: all do */
+    uint8_t way; /* how rows come to the motes that join them, see PairsWay */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_pairs) == 8, "wire_pairs");
+_Static_assert(sizeof(struct wire_pairs) == 9, "wire_pairs");
 
 /* Of the pairs that one mote joins, in a PAIRS. */
 struct wire_pairs_host {
@@ -892,6 +901,13 @@ struct wire_index_tuple {
     uint8_t values[]; /* columns in order, each in its program's format */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_index_tuple) == 12, "wire_index_tuple");
+
+/* The record of a row on its way to the mote that joins it. */
+struct wire_pair_row {
+    uint8_t carries; /* ROW */
+    uint8_t result[]; /* a RESULT, whose first column says as what the row passes: as nothing where it only keeps a way open */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_pair_row) == 1, "wire_pair_row");
 
 /* STORED: tuples of an index that a mote stores. */
 struct wire_stored {

@@ -119,6 +119,14 @@ void app_tuple_lost(const uint8_t *record, uint8_t length);
 /* INDEX_ASK or INDEX_DROP. */
 void app_index_command(const struct wire_command *command, uint8_t arguments);
 
+/* ---- rows on their way to motes that join them (query/operators/meet.c) ---- */
+/* A round begins: what waits for a way to a host may go. */
+void app_rows_due(void);
+/* A row has come to this mote. False: it is malformed. */
+bool app_row(const uint8_t *record, uint8_t length);
+/* A row has got no further than to this mote. */
+void app_row_lost(const uint8_t *record, uint8_t length);
+
 /* ---- events and health ---- */
 /* An event has come: queries start and stop. */
 void app_event(const struct wire_event *event);

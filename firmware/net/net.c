@@ -330,7 +330,9 @@ void net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t l
 {
     if (record[0] == WIRE_CARRIES_PING && length >= sizeof(struct wire_ping))
         tell_arrival(origin, WIRE_OUTCOME_ARRIVED, hops, record, length);
-    else if (record[0] != WIRE_CARRIES_TUPLE || !app_tuple(record, length))
+    else if (!(record[0] == WIRE_CARRIES_TUPLE
+                   ? app_tuple(record, length)
+                   : record[0] == WIRE_CARRIES_ROW && app_row(record, length)))
         mac_counters.malformed++;
 }
 
@@ -340,6 +342,8 @@ void net_not_carried(uint16_t origin, uint8_t outcome, const uint8_t *record, ui
         tell_arrival(origin, outcome, 0, record, length);
     else if (record[0] == WIRE_CARRIES_TUPLE)
         app_tuple_lost(record, length);
+    else if (record[0] == WIRE_CARRIES_ROW)
+        app_row_lost(record, length);
 }
 
 /* ---- what routing asks of the layers above it ---- */

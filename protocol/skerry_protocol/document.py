@@ -126,6 +126,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("WayPlace", packets.WayPlace, "Behind a WAY_OPEN to a place."),
     ("Ping", packets.Ping, "The record of a CARRIED."),
     ("IndexTuple", packets.IndexTuple, "The record of a CARRIED: a tuple on its way to who stores it."),
+    ("PairRow", packets.PairRow, "The record of a CARRIED: a row on its way to the mote that joins it."),
     (
         "Record",
         packets.Record,
@@ -147,7 +148,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         "Pairs",
         packets.Pairs,
         "In a ProgramField, in place of code: PAIRS. Behind it the condition's code, the motes' short addresses, uint16 each, and for each "
-        "mote that joins pairs, the deepest in the tree first, a PairsHost.",
+        "mote that joins pairs, where rows climb the deepest in the tree first, a PairsHost.",
     ),
     (
         "PairsHost",

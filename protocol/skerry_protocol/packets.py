@@ -190,6 +190,15 @@ class Carries(IntEnum):
 
     PING = 1
     TUPLE = 2
+    ROW = 3
+
+
+class PairsWay(IntEnum):
+    """How the rows of a PAIRS come to the motes that join them."""
+
+    CLIMB = 0  # on their way up the tree, as they pass them
+    SENT = 1  # from the motes that have sampled them, each by a way
+    FROM_ROOT = 2  # up the tree, and from the root by ways
 
 
 class Outcome(IntEnum):
@@ -518,6 +527,7 @@ Pairs = Struct(
     "width" / Int8ul * "bytes of a row's values without the first column, at most 24",
     "base" / Int8ul * "so many of the first of them have pairs that the gateway joins",
     "condition" / Int8ul * "bytes of code that is true for rows which match; 0: all do",
+    "way" / Int8ul * "how rows come to the motes that join them, see PairsWay",
 )
 
 PairsHost = Struct(
@@ -658,6 +668,13 @@ IndexTuple = Struct(
     "epoch" / Int32ul * "epoch number",
     "nulls" / Int8ul * "bit i set: column i is NULL (its bytes are 0)",
     "values" / GreedyBytes * "columns in order, each in its program's format",
+)
+
+PairRow = Struct(
+    "carries" / Int8ul * "ROW",
+    "result"
+    / GreedyBytes
+    * "a RESULT, whose first column says as what the row passes: as nothing where it only keeps a way open",
 )
 
 Record = Struct(

@@ -4,6 +4,7 @@
 
 #include "drivers/radio.h"
 #include "kernel/timer.h"
+#include "net/app.h"
 #include "net/mac/channels.h"
 #include "net/mac/mac.h"
 #include "net/mac/slot_table.h"
@@ -58,6 +59,8 @@ static bool has_cells(const struct way *way)
     return ((uint8_t)slotframe_round() & (uint8_t)(every * CONTROL_EVERY - 1)) ==
            (uint8_t)(phase + more * CONTROL_EVERY);
 }
+
+bool way_cells_now(const struct way *way) { return !way->opening && !way->lost && has_cells(way); }
 
 /* Of the mote that stands so many hops from the source, in which it sends to the next. */
 static uint8_t cell_of(const struct way *way, uint8_t hop)
@@ -143,6 +146,7 @@ static void plan(void)
 
 void way_cells_begin(void)
 {
+    app_rows_due();
     carried_age();
     bool any = false;
     for (struct way *way = way_table(); way < way_table() + WAYS; way++) {

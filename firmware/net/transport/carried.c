@@ -87,13 +87,13 @@ bool carried_takes(uint8_t length)
            carried.used + sizeof(struct carried) + length + LONGEST <= CARRIED_BYTES;
 }
 
-/* Nobody hears of it, but tuples are to be stored all the same. */
+/* Nobody hears of it, but tuples are to be stored, and rows to be joined, all the same. */
 void way_drops_records(const struct way *way)
 {
     if (carried.sending == way)
         carried.sending = NULL;
     for (struct carried *record; (record = first_of(way)); drop(record))
-        if (record->body[0] == WIRE_CARRIES_TUPLE)
+        if (record->body[0] != WIRE_CARRIES_PING)
             net_not_carried(record->origin, WIRE_OUTCOME_NO_WAY, record->body, record->length);
 }
 

@@ -18,8 +18,11 @@
 #include "net/net.h"
 #include "net/routing/neighbours.h"
 #include "net/routing/tree.h"
+#include "net/schedule/way_cells.h"
 #include "net/transport/carried.h"
 #include "net/transport/queue.h"
+#include "net/transport/trails.h"
+#include "net/transport/way_table.h"
 #include "query/operators/aggregate.h"
 #include "query/query.h"
 #include "query/queueing/queue_discipline.h"
@@ -46,6 +49,9 @@ static bool acquiring;
 static uint16_t acquisitions;
 static struct timer acquisition_timer;
 
+static uint8_t ways_room, last_carried_length, trails;
+static uint8_t last_carried[WIRE_CARRIED_MAXIMUM];
+static uint16_t last_destination;
 static uint16_t tree_parent_node;
 static uint8_t tree_hops;
 static struct environment_refusal refusal;
@@ -257,19 +263,51 @@ void environment_root(bool root) { mote.root = root; }
 
 bool tree_is_root(void) { return mote.root; }
 uint16_t tree_session(void) { return 1; }
-/* No way leads anywhere. */
+/* What is given to ways: only the room that a test makes; nothing arrives by itself. */
 bool carried_takes(uint8_t length)
 {
     (void)length;
-    return false;
+    return ways_room > 0;
 }
 enum carried_outcome carried_send(uint16_t destination, const struct way_route *route,
                                   const void *record, uint8_t length, uint16_t seconds,
                                   uint8_t every)
 {
-    (void)destination, (void)route, (void)record, (void)length, (void)seconds, (void)every;
-    return CARRIED_NO_WAY;
+    (void)route, (void)seconds, (void)every;
+    if (ways_room == 0)
+        return CARRIED_NO_WAY;
+    ways_room--;
+    last_destination = destination;
+    last_carried_length = length;
+    memcpy(last_carried, record, length);
+    return CARRIED_WAITS;
 }
+/* Ways are open at once, and have cells in each round. */
+static struct way any_way;
+struct way *way_to(uint16_t destination, const struct way_route *route, uint8_t every)
+{
+    (void)route, (void)every;
+    any_way.destination = destination;
+    return ways_room > 0 ? &any_way : NULL;
+}
+bool way_cells_now(const struct way *way) { return way->destination != WIRE_NO_NODE; }
+bool way_has_records(const struct way *way)
+{
+    (void)way;
+    return false;
+}
+void trails_lay(void) { trails++; }
+void environment_ways(uint8_t room) { ways_room = room; }
+/* What was handed to a way since it was last asked; its bytes, 0: nothing was. */
+uint8_t environment_carried(uint16_t *destination, uint8_t *record)
+{
+    uint8_t length = last_carried_length;
+    *destination = last_destination;
+    memcpy(record, last_carried, length);
+    last_carried_length = 0;
+    return length;
+}
+uint8_t environment_trails(void) { return trails; }
 uint16_t tree_own_parent(void) { return tree_parent_node; }
 uint8_t tree_own_level(void) { return tree_hops; }
 bool neighbour_is_parent(uint16_t node) { return node == tree_parent_node; }
@@ -338,6 +376,7 @@ void environment_reset(uint32_t local)
     now = local;
     mote.nodeid = 7;
     mote.root = false;
+    ways_room = last_carried_length = trails = 0;
     refusals = 0;
     signalled = actions = 0;
     signal_room = true;

@@ -53,6 +53,12 @@ void environment_signal_room(bool room);
 void environment_identify(uint16_t node);
 /* Whether it is a root; it is not after a reset. */
 void environment_root(bool root);
+/* Records for which ways have room from now on; none has at the beginning. */
+void environment_ways(uint8_t room);
+/* The last that a way was given since this was asked; its bytes, 0: none was. */
+uint8_t environment_carried(uint16_t *destination, uint8_t *record);
+/* Times that the mote has asked to be found. */
+uint8_t environment_trails(void);
 uint16_t environment_records(void);
 const struct environment_record *environment_record(uint16_t index);
 void environment_forget_records(void);

@@ -201,7 +201,8 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
                                    (uint8_t)(2 + below(3)),
                                    (uint8_t)below(9),
                                    (uint8_t)below(3),
-                                   5};
+                                   5,
+                                   (uint8_t)below(4)};
         const uint8_t later[] = {WIRE_OP_STORED, 0x01, WIRE_OP_STORED, 0x11, WIRE_OP_GT};
         memcpy(code, &pairs, sizeof pairs);
         length = sizeof pairs;
@@ -397,8 +398,17 @@ static bool fuzz_row(void)
             ((struct wire_result *)row)->epoch = epoch + below(8);
         }
         passes &= app_child_row((const struct wire_result *)row, length);
+        /* The same comes, or comes back, by a way. */
+        uint8_t *record = malloc((size_t)length + 1);
+        record[0] = WIRE_CARRIES_ROW;
+        memcpy(record + 1, row, length);
+        (void)app_row(record, (uint8_t)(length + 1));
+        app_row_lost(record, (uint8_t)(length + 1));
+        free(record);
         free(row);
     }
+    environment_ways((uint8_t)below(4));
+    app_rows_due();
     return passes;
 }
 

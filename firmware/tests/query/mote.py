@@ -144,6 +144,33 @@ class Mote:
         """Another short address than 7."""
         self._c.environment_identify(ctypes.c_uint16(node))
 
+    def ways(self, room: int) -> None:
+        """Ways have room for so many records from now on."""
+        self._c.environment_ways(ctypes.c_uint8(room))
+
+    def round(self) -> None:
+        """A round begins: what waits for ways may go."""
+        self._c.app_rows_due()
+
+    def carried(self) -> tuple[int, bytes] | None:
+        """The last record that a way was given since this was asked, and where to."""
+        to, record = ctypes.c_uint16(), (ctypes.c_uint8 * 64)()
+        length = self._c.environment_carried(ctypes.byref(to), record) & 0xFF
+        return (to.value, bytes(record[:length])) if length else None
+
+    def arrives(self, record: bytes) -> bool:
+        """A row comes by a way; whether it is well formed."""
+        return bool(self._c.app_row(record, ctypes.c_uint8(len(record))) & 1)
+
+    def lost(self, record: bytes) -> None:
+        """A row has got no further than here."""
+        self._c.app_row_lost(record, ctypes.c_uint8(len(record)))
+
+    @property
+    def trails(self) -> int:
+        """Times that it has asked to be found."""
+        return int(self._c.environment_trails()) & 0xFF
+
     def root(self, root: bool) -> None:
         """Whether it is a root."""
         self._c.environment_root(ctypes.c_bool(root))

@@ -38,6 +38,7 @@ def clause(
     room: int = 60,
     condition: bytes = GREATER,
     width: int = 2,
+    way: packets.PairsWay = packets.PairsWay.CLIMB,
 ) -> bytes:
     """The code of a PAIRS; ``hosts``: the deepest first."""
     ordered = [*base, *(mote for mote in motes if mote not in base)]
@@ -48,6 +49,7 @@ def clause(
         "motes": len(ordered),
         "width": width,
         "base": len(base),
+        "way": way,
     }
     code = bytes(packets.Pairs.build({**head, "condition": len(condition)})) + condition
     code += b"".join(struct.pack("<H", mote) for mote in ordered)
@@ -208,6 +210,86 @@ def test_a_condition_knows_the_motes(mote: Mote) -> None:
     assert joined(mote) == {(2, BEGIN // PERIOD, 3, BEGIN // PERIOD, None, None): 1}
 
 
+def begun_by_ways(mote: Mote, way: packets.PairsWay, hosts: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+    begun(mote, clause([2, 3, OWN], hosts, rows=1, way=way))
+
+
+def carried(mote: Mote) -> tuple[int, bytes] | None:
+    """Where to the next round has sent a row, and the record; nothing where that says nothing, as it only keeps a way open."""
+    mote.round()
+    return mote.carried()
+
+
+def test_a_mote_sends_its_rows_to_hosts_of_its_pairs(mote: Mote) -> None:
+    begun_by_ways(mote, packets.PairsWay.SENT, {9: [(OWN, 2)], 6: [(3, 2)], 8: [(3, OWN)]})
+    mote.ways(1)
+    found = carried(mote)
+    assert found is not None
+    assert found[1][10] == 0, "a way is opened before there are rows"
+    mote.ways(0)
+    mote.run(1)
+    found = []
+    for _ in range(4):
+        mote.ways(1)
+        if (one := carried(mote)) is not None and one[1][10] != 0:
+            found.append(one)
+    first = BEGIN // PERIOD
+    assert [to for to, _ in found] == [9, 8]
+    assert found[0][1] == bytes([packets.Carries.ROW]) + row(OWN, first, 1)
+    assert not list(mote.records()), "nothing goes up"
+    assert mote.row(row(2, first, 1)), "another's is the gateway's, as it has found no way"
+
+
+def test_rows_that_find_no_way_go_up(mote: Mote) -> None:
+    begun_by_ways(mote, packets.PairsWay.SENT, {9: [(OWN, 2)]})
+    mote.run(1)
+    for _ in range(DELAY):
+        mote.round()
+        assert not list(mote.records())
+        mote.run(PERIOD)
+    mote.round()
+    [first] = mote.records()
+    assert (first.type, first.body.epoch) == (PacketType.RESULT, BEGIN // PERIOD)
+    mote.lost(bytes([packets.Carries.ROW]) + row(OWN, BEGIN // PERIOD, 1))
+    mote.lost(bytes([packets.Carries.ROW]) + row(OWN, BEGIN // PERIOD, 1, 0))
+    assert len(list(mote.records())) == 1, "one that says nothing is nobody's"
+
+
+def test_a_root_sends_rows_of_s_on_to_t(mote: Mote) -> None:
+    mote.root(True)
+    begun_by_ways(mote, packets.PairsWay.FROM_ROOT, {2: [(3, 2), (OWN, 2)], 3: [(3, 3)]})
+    first = BEGIN // PERIOD
+    assert not mote.row(row(3, first, 5))
+    assert not mote.row(row(2, first, 5)), "it is at home already"
+    found = set()
+    for _ in range(4):
+        mote.ways(1)
+        found.add(carried(mote))
+    assert (2, bytes([packets.Carries.ROW]) + row(3, first, 5)) in found
+    assert all(one is None or one[1][2] == 3 or one[1][10] == 0 for one in found), (
+        "nothing else but empty rows"
+    )
+
+
+def test_rows_that_come_by_ways_are_joined(mote: Mote) -> None:
+    begun_by_ways(mote, packets.PairsWay.SENT, {OWN: [(2, 3), (2, OWN)]})
+    assert mote.trails == 1, "a host is to be found"
+    first = BEGIN // PERIOD
+    for node in (2, 3):
+        for _ in range(2):
+            assert mote.arrives(bytes([packets.Carries.ROW]) + row(node, first, 5 - node))
+    assert mote.arrives(bytes([packets.Carries.ROW]) + row(2, first, 0, 0)), "it only keeps the way open"
+    for bad in (row(2, first, 1)[:-1], row(2, first, 1) + b"\0", row(2, first, 1)[:8], b""):
+        assert not mote.arrives(bytes([packets.Carries.ROW]) + bad)
+    mote.run(1 + PERIOD * (DELAY + 1))
+    assert {key for key in joined(mote) if key[3] == first} == {
+        (2, first, 3, first, 3, 2),
+        (2, first, OWN, first, 3, 1),
+    }
+    assert mote.arrives(bytes([packets.Carries.ROW]) + row(2, first - 1, 1)), "too late: it goes up"
+    assert [record.type for record in mote.records()][-1] is PacketType.RESULT
+
+
 GOOD = clause([2, 3], {OWN: [(2, 3)]}, rows=1)
 
 
@@ -223,8 +305,9 @@ GOOD = clause([2, 3], {OWN: [(2, 3)]}, rows=1)
         clause([2, 3], {OWN: [(2, 3)]}, rows=1, condition=instruction(Op.GT)),
         GOOD[:-1] + b"\x02",
         GOOD[:3] + b"\x00" + GOOD[4:],
+        GOOD[:8] + b"\x03" + GOOD[9:],
     ],
-    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no delay"],
+    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no delay", "no such way"],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(mote: Mote, code: bytes) -> None:
     assert mote.install(joining(code), QUERY) == REFUSED

@@ -15,7 +15,7 @@ import numpy as np
 
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr
-from skerry.planner.model.pairing import FIELD_BEHIND, S, T, carried_columns, delay, hosts_of, pairs_clause
+from skerry.planner.model.pairing import FIELD_BEHIND, S, T, carried_columns, hosts_of, pairs_clause
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.codec import Joined, Result, decode_values
@@ -109,7 +109,7 @@ class JoinedRows:
 
     def due(self, query: int, now_ms: int) -> tuple[int, list[Result]]:
         """What meets of epochs that are over now, and up to which epoch that is; :meth:`done` says that it is kept."""
-        until = now_ms // self.query.period_ms - delay(self.query.period_ms)
+        until = now_ms // self.query.period_ms - int(self._head.delay)
         if until <= self._joined or not self._rows:
             return self._joined, []
         met = [pair for one in self._pairs for pair in self._meets(one, until)]

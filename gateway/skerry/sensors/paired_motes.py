@@ -8,7 +8,7 @@ import numpy as np
 
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr
-from skerry.planner.model.pairing import Pairing
+from skerry.planner.model.pairing import Pairing, keys_of
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op, StoredField
@@ -22,7 +22,7 @@ def pairs_of(pairing: Pairing, motes: Mapping[int, Mapping[str, int]]) -> list[P
     """Motes that are pairs by what never changes on them. Raises QueryError: there are too many."""
     numbers = sorted(motes)
     if len(numbers) > MOTES_MAXIMUM:
-        hint = "leave JOIN AT ANCESTOR out: the gateway joins"
+        hint = "leave out where it is joined: the gateway joins"
         raise QueryError(f"{len(numbers)} motes are too many to be tried as pairs", hint)
     sides = np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
     leaves = {node for part in pairing.statics for node in part.walk() if node.op is Op.STORED}
@@ -34,6 +34,15 @@ def pairs_of(pairing: Pairing, motes: Mapping[int, Mapping[str, int]]) -> list[P
     for part in pairing.statics:
         true &= evaluate.truth(part, 1)
     return [(int(s), int(t)) for s, t in zip(sides[0][true], sides[1][true], strict=True)]
+
+
+def key_of(pairing: Pairing, pair: Pair, motes: Mapping[int, Mapping[str, int]]) -> tuple[int, ...]:
+    """What a pair's motes have in common by its condition, as s has it."""
+    keys = keys_of(pairing.statics)
+    leaves = {node for key in keys for node in key.walk() if node.op is Op.STORED}
+    columns = {leaf: _vector(leaf, pairing, [pair[0]], motes) for leaf in leaves}
+    evaluate = Evaluator(columns, np.zeros(1, np.int64))
+    return tuple(int(evaluate(key, 1)[0][0]) for key in keys)
 
 
 def _vector(leaf: Expr, pairing: Pairing, side: list[int], motes: Mapping[int, Mapping[str, int]]) -> Vector:

@@ -1,32 +1,37 @@
-"""Where motes join pairs: at the lowest mote above both, as far as the gateway knows the tree and there is room; else at the gateway.
+"""Where motes join pairs: where the query says, as far as the gateway knows the tree and there is room; else at the gateway.
 
-Source: Mihaylov et al., Dynamic Join Optimization in Multi-Hop Wireless Sensor Networks (VLDB 2010), section 2 (join at the least common
-ancestor).
+Source: Mihaylov et al., Dynamic Join Optimization in Multi-Hop Wireless Sensor Networks (VLDB 2010), sections 2 and 3.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from skerry.catalog.catalog import Mote
+from skerry.joins.placement.estimates import Estimates, Rates
 from skerry.joins.placement.trees import Tree
+from skerry.planner.cost.join_prices import prices
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import Pairing, clause_of, delay, host_bytes
+from skerry.planner.model.pairing import Pairing, clause_of, delay, host_bytes, sending_bytes
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.mote_memory import MEMORY_BYTES
 from skerry.planner.physical.program import program_size
 from skerry.sensors.paired_motes import Pair, pairs_of
 from skerry.service.explain_join import known_statics, trees
-from skerry_protocol.packets import PROGRAM_MAXIMUM, PairsHost
+from skerry.service.pair_hosts import Reckoning, chosen
+from skerry_protocol.packets import PROGRAM_MAXIMUM, PairsHost, PairsWay
 
 #: Bytes for the rows of pairs that one mote joins: beside them its program and a plain query's are to have room.
 ROOM = MEMORY_BYTES - 2 * PROGRAM_MAXIMUM
 #: A mote's places are counted in a byte.
 _ROWS_MAXIMUM = 255
+
+#: A mote whose rows go by a way, or a root that sends them on, and the mote that joins them.
+Way = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,10 @@ class Places:
 
     hosts: Mapping[int, tuple[Pair, ...]]
     base: Mapping[Pair, str]
+
+    def ways(self, way: PairsWay, root: int) -> set[Way]:
+        """By which rows come to hosts."""
+        return {one for host, pairs in self.hosts.items() for one in senders(way, pairs, host, root)}
 
     def described(self) -> dict[str, Any]:
         """For JSON."""
@@ -57,42 +66,131 @@ def _named(pairs: Sequence[Pair]) -> str:
     return ", ".join(f"{s} with {t}" for s, t in pairs)
 
 
-def places(pairing: Pairing, period_ms: int, motes: Mapping[int, Mote], room: int = ROOM) -> Places:
-    """Of the pairs of all motes that are known; ``room``: bytes that a host has for rows. Raises QueryError."""
-    found: dict[int, list[Pair]] = defaultdict(list)
+#: Motes that join pairs of one query whose rows go to them by ways.
+HOSTS_MAXIMUM = 16
+#: Ways that lead by a mote, and motes to whom it knows the way down, for joins: by board, of 6 and 4, and of 32 each, that there are.
+WAYS_ROOM, TRAILS_ROOM = {"iris": 5, "cc2538": 16}, {"iris": 4, "cc2538": 32}
+
+
+def places(
+    pairing: Pairing,
+    period_ms: int,
+    motes: Mapping[int, Mote],
+    room: int = ROOM,
+    rates: Rates | None = None,
+    taken: Collection[Way] = (),
+) -> Places:
+    """Of the pairs of all motes that are known; ``room``: bytes that a host has for rows; ``taken``: ways of other queries. Raises
+    QueryError."""
     base: dict[Pair, str] = {}
     known = trees(motes)
+    statics = {number: known_statics(mote) for number, mote in motes.items()}
     tree_of = {number: known[mote.root] for number, mote in motes.items() if mote.root in known}
-    for pair in pairs_of(pairing, {number: known_statics(mote) for number, mote in motes.items()}):
+    within: dict[int, list[Pair]] = defaultdict(list)
+    for pair in pairs_of(pairing, statics):
         of = {id(tree_of.get(mote)): tree_of.get(mote) for mote in pair}
         tree = next(iter(of.values()))
         if len(of) > 1 or tree is None or any(tree.up(mote) is None for mote in pair):
             base[pair] = "no way is known by which both reach one root"
-            continue
-        above = tree.ancestor(*pair)
-        if above == tree.root:
-            base[pair] = "no mote but the root is above both"
         else:
-            found[above].append(pair)
+            within[tree.root].append(pair)
+    rates = rates if rates is not None else Rates(Estimates(window=max(pairing.rows, pairing.epochs + 1)))
+    price = prices("energy", pairing.width // 2, pairing.width, period_ms / 1000)
+    ways = _Ways(tree_of, motes, set(taken))
     hosts: dict[int, tuple[Pair, ...]] = {}
-    for host, pairs in sorted(found.items(), key=lambda one: (-_tree(tree_of, one[0]).hops(one[0]), one[0])):
-        kept = list(pairs)
-        while kept and not _has_room(pairing, period_ms, kept, room):
-            base[kept.pop()] = f"mote {host} has room for no more rows"
-        if kept:
-            hosts[host] = tuple(kept)
+    for root, pairs in within.items():
+        reckoning = Reckoning(pairing, known[root], motes, statics, rates, price)
+        found: dict[int, list[Pair]] = defaultdict(list)
+        for pair, (host, why) in chosen(reckoning, pairs).items():
+            if host == root:
+                base[pair] = why
+            else:
+                found[host].append(pair)
+        depth = {host: known[root].hops(host) for host in found}
+        for host in sorted(found, key=lambda host: (-depth[host], host)):
+            kept = found[host]
+            spare = sending_bytes(pairing.width) if pairing.way is PairsWay.SENT else 0
+            fitting = _fitting(pairing, period_ms, kept, host, room - spare)
+            full = f"mote {host} has room for no more rows"
+            base |= dict.fromkeys((pair for pair in kept if pair not in fitting), full)
+            kept = fitting
+            if pairing.way is not PairsWay.CLIMB:
+                kept = ways.led(pairing, kept, host, base)
+                if len(hosts) == HOSTS_MAXIMUM:
+                    base |= dict.fromkeys(kept, f"{HOSTS_MAXIMUM} motes join already")
+                    kept = []
+            if kept:
+                hosts[host] = tuple(kept)
     return Places(hosts, base)
 
 
-def _tree(trees_of: Mapping[int, Tree], mote: int) -> Tree:
-    return trees_of[mote]
+def senders(way: PairsWay, pairs: Iterable[Pair], host: int, root: int) -> set[Way]:
+    """By which ways a host's rows come."""
+    if way is PairsWay.CLIMB:
+        return set()
+    if way is PairsWay.FROM_ROOT:
+        return {(root, host)} if any(pair != (host, host) for pair in pairs) else set()
+    return {(mote, host) for pair in pairs for mote in pair if mote != host}
+
+
+@dataclass
+class _Ways:
+    """Which ways there are, so that no mote has more than it has room for."""
+
+    tree_of: Mapping[int, Tree]
+    motes: Mapping[int, Mote]
+    taken: set[Way]
+
+    def led(self, pairing: Pairing, pairs: Sequence[Pair], host: int, base: dict[Pair, str]) -> list[Pair]:
+        """Those of a host's pairs for whose rows there is room on the way; ``base`` hears of the others."""
+        kept = []
+        tree = self.tree_of[host]
+        for pair in pairs:
+            more = self.taken | senders(pairing.way, [pair], host, tree.root)
+            full = None if more == self.taken else self._full(more)
+            if full is not None:
+                base[pair] = f"mote {full} has room for no more ways"
+                continue
+            self.taken = more
+            kept.append(pair)
+        return kept
+
+    def _full(self, ways: Collection[Way]) -> int | None:
+        """A mote by which too many of them lead."""
+        led: dict[int, int] = defaultdict(int)
+        found: dict[int, set[int]] = defaultdict(set)
+        for source, host in ways:
+            tree = self.tree_of.get(host)
+            if tree is None or tree.up(source) is None or tree.up(host) is None:
+                continue
+            for mote in tree.between(source, host):
+                led[mote] += 1
+            for mote in tree.way(host):
+                found[mote].add(host)
+        full = [mote for mote, count in led.items() if count > self._room(WAYS_ROOM, mote)]
+        full += [mote for mote, hosts in found.items() if len(hosts) > self._room(TRAILS_ROOM, mote)]
+        return min(full, default=None)
+
+    def _room(self, by_board: Mapping[str, int], mote: int) -> int:
+        board = self.motes[mote].board if mote in self.motes else None
+        return by_board.get(board or "", min(by_board.values()))
 
 
 def rows_of(pairing: Pairing, period_ms: int, pairs: Sequence[Pair]) -> int:
     """That a host of these pairs keeps: those in windows, by role, and those that wait."""
     roles = {("s", s) for s, _ in pairs} | {("t", t) for _, t in pairs}
-    waiting = delay(period_ms) + 2 + pairing.epochs
+    waiting = delay(period_ms, pairing.way) + 2 + pairing.epochs
     return len(roles) * pairing.rows + len({mote for pair in pairs for mote in pair}) * waiting
+
+
+def _fitting(pairing: Pairing, period_ms: int, pairs: Sequence[Pair], host: int, room: int) -> list[Pair]:
+    """Those for whose rows a host has room: without the motes that are in fewest of them."""
+    kept = list(pairs)
+    while kept and not _has_room(pairing, period_ms, kept, room):
+        count = Counter(mote for pair in kept for mote in pair if mote != host)
+        least = min(count, key=lambda mote: (count[mote], -mote), default=host)
+        kept = [pair for pair in kept if least not in pair]
+    return kept
 
 
 def _has_room(pairing: Pairing, period_ms: int, pairs: Sequence[Pair], room: int) -> bool:

@@ -11,7 +11,7 @@ from skerry.network.networks import Networks
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.mote_memory import bytes_taken
-from skerry.service.pair_places import ROOM, Places, clause, places
+from skerry.service.pair_places import ROOM, Places, Way, clause, places
 from skerry.service.queries import Queries
 from skerry.sql.errors import QueryError
 
@@ -34,11 +34,23 @@ class PairService:
         """Where a query's pairs are joined best now. Raises QueryError where none can be."""
         assert plan.pairing is not None
         if len(self._networks.roots) > 1:
-            hint = "leave JOIN AT ANCESTOR out: the gateway joins motes of several roots"
-            raise QueryError("motes of several roots have no mote above both", hint)
+            hint = "leave out where it is joined: the gateway joins motes of several roots"
+            raise QueryError("no way leads from a root's motes to another's", hint)
         catalog: Catalog = self._networks.catalog
         motes = {mote.nodeid: mote for mote in catalog.all()}
-        return clause(plan, places(plan.pairing, plan.period_ms, motes, self._room(plan)))
+        taken = self._taken(plan)
+        found = places(plan.pairing, plan.period_ms, motes, self._room(plan), taken=taken)
+        return clause(plan, found)
+
+    def _taken(self, plan: QueryPlan) -> set[Way]:
+        """Ways by which rows of other queries go."""
+        plans = {query.plan.text: query.plan for query in self._queries.all()}
+        found: set[Way] = set()
+        for text, placed in self._places.items():
+            other = plans.get(text)
+            if text != plan.text and other is not None and other.pairing is not None:
+                found |= placed.ways(other.pairing.way, self._networks.first.root)
+        return found
 
     def _room(self, plan: QueryPlan) -> int:
         """Bytes that a mote has for a query's rows, beside all other queries."""
@@ -89,7 +101,7 @@ class PairService:
                 found.append(
                     {
                         "query": query.id,
-                        "kind": "at ancestor",
+                        "kind": query.plan.pairing.strategy.lower(),
                         **(known.described() if known is not None else {"hosts": [], "base": []}),
                         "past_their_host": sum(map(self._strays, numbers)),
                     }

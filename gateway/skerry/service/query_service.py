@@ -491,14 +491,15 @@ class QueryService:
         if plan.pairing is None:
             return {**described, "text": explain_text(described)}
         _, placed = self._pairs.places(plan)
+        runs = plan.pairing.strategy.lower()
         lines = [
             explain_text(described),
-            "pairs of motes are joined (runs today: at ancestor)",
+            f"pairs of motes are joined (runs today: {runs})",
             *placed.lines(),
         ]
         return {
             **described,
-            "placed": {"runs": "at ancestor", **placed.described()},
+            "placed": {"runs": runs, **placed.described()},
             "text": "\n".join(lines),
         }
 

@@ -19,7 +19,7 @@ from typing import Any
 from skerry.planner.features.queueing import held_ms, waits_ms
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import delay, pairs_clause
+from skerry.planner.model.pairing import delay_ms, pairs_clause
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.planner.model.waits import late_ms
@@ -581,9 +581,10 @@ class Demand:
         known = [until for until in ends if until is not None]
         plain = running.installation
         end = FOREVER if len(known) < len(ends) else _end(max(known), plain.mote_query.period_ms)
-        if pairs_clause(plain.mote_query) is not None and end < FOREVER:
+        pairs = pairs_clause(plain.mote_query)
+        if pairs is not None and end < FOREVER:
             # Motes join an epoch's rows some epochs later.
-            end += -(-delay(plain.mote_query.period_ms) * plain.mote_query.period_ms // 1000)
+            end += -(-delay_ms(pairs, plain.mote_query.period_ms) // 1000)
         start = plain.start if running.early_ms is None else min(plain.start, running.early_ms // 1000)
         program = encode(plain.mote_query, start, end)
         running.installation = replace(plain, start=start, end=end, program=program)

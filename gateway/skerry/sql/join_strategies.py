@@ -1,4 +1,4 @@
-"""Where a query says that motes' rows are to be joined: ``JOIN NAIVE``, ``JOIN AT ANCESTOR``, and those that nobody can follow yet."""
+"""Where a query says that motes' rows are to be joined: ``JOIN NAIVE``, ``JOIN AT ANCESTOR`` and its like."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
 
-NAIVE, AT_ANCESTOR = "NAIVE", "AT ANCESTOR"
+NAIVE = "NAIVE"
 
 
 def with_strategy(select: ast.Select, clauses: Mapping[str, Tree[Token]]) -> ast.Select:
-    """The query with its strategy, if motes are to follow one. Raises QueryError for one that nobody follows, or without a join."""
+    """The query with its strategy, if motes are to follow one. Raises QueryError for one without a join."""
     if "strategy" not in clauses:
         return select
     word = clauses["strategy"].children[0]
     assert isinstance(word, Token)
     span = Span(word.start_pos or 0, word.end_pos or 0)
     strategy = ast.JoinStrategy(" ".join(word.upper().split()[1:]), span)
-    if strategy.words not in (NAIVE, AT_ANCESTOR):
-        hint = (
-            f"write JOIN {AT_ANCESTOR}, or JOIN {NAIVE}, or leave it out: skerry explain reckons the others"
-        )
-        raise QueryError(f"motes cannot JOIN {strategy.words} yet", hint, span)
     if [table.name.name.lower() for table in select.tables] != ["sensors", "sensors"]:
         hint = "write FROM sensors AS s, sensors AS t WINDOW 3 ROWS, or leave it out"
         raise QueryError(f"JOIN {strategy.words} is for two motes whose rows meet", hint, span)

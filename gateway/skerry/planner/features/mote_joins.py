@@ -11,7 +11,7 @@ from dataclasses import replace
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, Kind, conjuncts, render
-from skerry.planner.model.pairing import FIELD_BEHIND, Pairing, S, T, clause_of
+from skerry.planner.model.pairing import BY_HASH, FIELD_BEHIND, Pairing, S, T, clause_of, keys_of
 from skerry.planner.model.plans import Column, Output
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.scope_of_motes import attributes_named
@@ -33,7 +33,7 @@ _OTHERS = {
     "history": "HISTORY", "queue": "QUEUE", "approximate": "APPROXIMATE", "wait": "WAIT", "lateness": "LATENESS", "using": "USING",
     "every": "EVERY", "start_now": "START NOW",
 }  # fmt: skip
-_ELSEWHERE = "leave JOIN AT ANCESTOR out: the gateway joins with it"
+_ELSEWHERE = "leave out where it is joined: the gateway joins with it"
 
 
 def joins(draft: Draft) -> Draft:
@@ -49,7 +49,7 @@ def joins(draft: Draft) -> Draft:
     statics = tuple(part for part in parts if _is_static(part, known))
     between = sum(len(_sides(part)) == 2 for part in statics)
     if not statics:
-        hint = "add one, as in s.room = t.room or s.nodeid < t.nodeid, or leave JOIN AT ANCESTOR out: the gateway joins"
+        hint = "add one, as in s.room = t.room or s.nodeid < t.nodeid, or leave out where it is joined: the gateway joins"
         span = select.where.span if select.where is not None else select.strategy.span
         raise QueryError(
             "no condition is of attributes alone that never change, so that any two motes are a pair",
@@ -83,9 +83,18 @@ def joins(draft: Draft) -> Draft:
     passing = {side: build.join(Op.AND, [_rewritten(part, sampled) for part in own[side]]) for side in (0, 1)}
     where = _roles(passing[0], passing[1])
     _check_motes([*both, *own[0], *own[1]], [condition, where], select)
+    if select.strategy.words == BY_HASH and not keys_of(statics):
+        hint = "add one, as in s.room = t.room: where its value leads, rows of both meet; or join elsewhere"
+        raise QueryError(
+            "no condition says that an attribute which never changes is equal on both motes",
+            hint,
+            select.strategy.span,
+        )
     shown = tuple(replace(output, expr=_rewritten(output.expr, placed)) for output in outputs)
     aliases = (select.tables[0].called, select.tables[1].called)
-    pairing = Pairing(aliases, statics, tuple(known), condition, carried, rows, epochs, between)
+    pairing = Pairing(
+        aliases, statics, tuple(known), condition, carried, rows, epochs, between, select.strategy.words
+    )
     if pairing.width > WIDTH_MAXIMUM:
         raise QueryError(
             f"rows of {pairing.width} bytes are too long to meet",

@@ -11,7 +11,8 @@ from skerry.expressions.expression import Expr, Kind
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
-from skerry_protocol.packets import Aggregate, Pairs, PairsHost
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import Aggregate, Pairs, PairsHost, PairsWay
 
 #: Of a row that has met another: how many epochs the later of both is behind it. Storage points have no field of that number.
 FIELD_BEHIND = 12
@@ -20,11 +21,30 @@ NUMBERED = 3
 #: The first column that motes carry up: as what a row has passed.
 ROLES = ValueFormat.U8
 S, T = 1, 2
-#: Rows climb to the root in the second after their sample, and what fails is sent again in the nine after that.
-_CLIMB_MS = 10_000
+#: Rows climb to the root in the second after their sample, and what fails is sent again in the nine after that. By ways they come in cells
+#: some seconds apart, several times where they fail.
+_CLIMB_MS, _WAYS_MS = 10_000, 30_000
 _DELAY_MAXIMUM = 30
-#: struct meet_state; struct pairs_row with the nulls of its values (firmware/query/operators/meet.c).
-_STATE, _ROW = 4, 8
+#: struct meet_state; struct pairs_row with the nulls of its values; struct sending with the first value, of which a mote that sends rows by
+#: ways has the first number of places and a root that does the second one (firmware/query/operators/meet.c, query_conf.h).
+_STATE, _ROW, _SENDING = 6, 8, 13
+_PLACES, _PLACES_ROOT = 3, 10
+
+AT_BASE, AT_ANCESTOR, THROUGH_BASE, BY_HASH, IN_NETWORK = (
+    "AT BASE",
+    "AT ANCESTOR",
+    "THROUGH BASE",
+    "BY HASH",
+    "IN NETWORK",
+)
+#: How rows come to the motes that join them, by where a query says that it is joined.
+WAY_OF = {
+    AT_BASE: PairsWay.CLIMB,
+    AT_ANCESTOR: PairsWay.CLIMB,
+    THROUGH_BASE: PairsWay.FROM_ROOT,
+    BY_HASH: PairsWay.SENT,
+    IN_NETWORK: PairsWay.SENT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +61,13 @@ class Pairing:
     epochs: int
     #: How many of ``statics`` are between both.
     between: int
+    #: Where they are joined, of :data:`WAY_OF`.
+    strategy: str = AT_ANCESTOR
+
+    @property
+    def way(self) -> PairsWay:
+        """How rows come to their hosts."""
+        return WAY_OF[self.strategy]
 
     @property
     def width(self) -> int:
@@ -48,9 +75,27 @@ class Pairing:
         return sum(BY_NUMBER[number].format.size for number in self.carried)
 
 
-def delay(period_ms: int) -> int:
+def keys_of(statics: Iterable[Expr]) -> tuple[Expr, ...]:
+    """What is equal on both motes of a pair, as s says it."""
+    found = []
+    for part in statics:
+        sides = [
+            {(leaf.operand or 0) >> 4 for leaf in arg.walk() if leaf.op is Op.STORED} for arg in part.args
+        ]
+        if part.op is Op.EQ and sorted(map(sorted, sides)) == [[0], [1]]:
+            found.append(part.args[sides.index({0})])
+    return tuple(found)
+
+
+def delay(period_ms: int, way: PairsWay = PairsWay.CLIMB) -> int:
     """Epochs for which rows are waited for."""
-    return min(_DELAY_MAXIMUM, -(-_CLIMB_MS // period_ms) + 1)
+    longest = _CLIMB_MS if way is PairsWay.CLIMB else _WAYS_MS
+    return min(_DELAY_MAXIMUM, -(-longest // period_ms) + 1)
+
+
+def delay_ms(clause: Clause, period_ms: int) -> int:
+    """For how long rows of a query are waited for."""
+    return int(Pairs.parse(bytes(clause.values)).delay) * period_ms
 
 
 def clause_of(
@@ -68,11 +113,12 @@ def clause_of(
         {
             "rows": pairing.rows,
             "epochs": pairing.epochs,
-            "delay": delay(period_ms),
+            "delay": delay(period_ms, pairing.way),
             "motes": len(motes),
             "width": pairing.width,
             "base": base,
             "condition": len(code),
+            "way": pairing.way,
         }
     )
     told = bytes(head) + code + b"".join(mote.to_bytes(2, "little") for mote in motes)
@@ -123,11 +169,21 @@ def window_ms(clause: Clause, period_ms: int) -> int:
 
 
 def state_bytes(clause: Clause) -> int:
-    """Of the memory of queries, on the mote that joins most."""
-    width = Pairs.parse(bytes(clause.values)).width
-    return max((host_bytes(rows, width) for rows, _ in hosts_of(clause).values()), default=0)
+    """Of the memory of queries, on the mote that has most to do."""
+    head = Pairs.parse(bytes(clause.values))
+    hosts = hosts_of(clause)
+    hosted = max((host_bytes(rows, head.width) for rows, _ in hosts.values()), default=0)
+    if not hosts or head.way == PairsWay.CLIMB:
+        return hosted
+    one = _SENDING + int(head.width)
+    return hosted + _PLACES * one if head.way == PairsWay.SENT else max(hosted, _STATE + _PLACES_ROOT * one)
+
+
+def sending_bytes(width: int) -> int:
+    """Of rows that wait for ways on a mote."""
+    return _PLACES * (_SENDING + width)
 
 
 def host_bytes(rows: int, width: int) -> int:
-    """The same, of one that has room for so many rows."""
+    """Of one that has room for so many rows."""
     return _STATE + rows * (_ROW + width)

@@ -29,7 +29,7 @@ def attributes_named(select: ast.Select, statics: Statics) -> dict[str, Attribut
             if entry is not None and entry is not _NODEID:
                 found[name] = entry
                 if len(found) > len(FIELDS):
-                    hint = f"a join of motes' rows names {len(FIELDS)} at most: ask for less, or leave JOIN AT ANCESTOR out"
+                    hint = f"a join of motes' rows names {len(FIELDS)} at most: ask for less, or leave out where it is joined"
                     raise QueryError("these are too many attributes", hint, node.span)
     return found
 

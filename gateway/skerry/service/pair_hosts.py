@@ -1,0 +1,111 @@
+"""Which mote joins each pair of a query, by what the query says; whether motes have room there is not asked here.
+
+Source: Mihaylov et al., Dynamic Join Optimization in Multi-Hop Wireless Sensor Networks (VLDB 2010), sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from skerry.catalog.catalog import Mote
+from skerry.joins.placement.estimates import Rates
+from skerry.joins.placement.keys import nearest, place_of
+from skerry.joins.placement.prices import Prices
+from skerry.joins.placement.trees import Tree, links_of
+from skerry.planner.model.pairing import (
+    AT_ANCESTOR,
+    AT_BASE,
+    BY_HASH,
+    IN_NETWORK,
+    THROUGH_BASE,
+    Pairing,
+)
+from skerry.sensors.paired_motes import Pair, key_of
+
+
+@dataclass(frozen=True)
+class Reckoning:
+    """What hosts are chosen by: of one tree, with its motes; ``statics`` by mote, as integers."""
+
+    pairing: Pairing
+    tree: Tree
+    motes: Mapping[int, Mote]
+    statics: Mapping[int, Mapping[str, int]]
+    rates: Rates
+    prices: Prices
+
+
+#: A pair's host; the root: the gateway joins it, and why.
+Choice = tuple[int, str]
+
+
+def chosen(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
+    """Of pairs whose motes are in the tree."""
+    return _CHOICES[reckoning.pairing.strategy](reckoning, pairs)
+
+
+def _at_base(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
+    return dict.fromkeys(pairs, (reckoning.tree.root, "the query says so"))
+
+
+def _at_ancestor(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
+    return {pair: (reckoning.tree.ancestor(*pair), "no mote but the root is above both") for pair in pairs}
+
+
+def _through_base(_: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
+    return {pair: (pair[1], "the root is the pair's t") for pair in pairs}
+
+
+def _by_hash(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
+    """The mote nearest to the place that a hash of the pair's key gives, in the rectangle in which the motes stand."""
+    there = [
+        (number, mote.xpos, mote.ypos)
+        for number, mote in sorted(reckoning.motes.items())
+        if reckoning.tree.up(number) is not None
+    ]
+    xs, ys = [x for _, x, _ in there], [y for _, _, y in there]
+    sides = min(xs), min(ys), max(xs), max(ys)
+    found = {}
+    for pair in pairs:
+        key = key_of(reckoning.pairing, pair, reckoning.statics)
+        place = place_of((value & 0xFFFF for value in key), *sides)
+        found[pair] = nearest(place, there), "the root stands nearest to the place of its key"
+    return found
+
+
+def _in_network(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
+    """The mote of the way between both where it costs least, by estimate; a row that goes to a mote already costs nothing more. Pairs that
+    have fewest motes to choose from come first."""
+    tree, found = reckoning.tree, dict[Pair, Choice]()
+    known: set[tuple[int, int]] = set()
+    why = "there is no mote but the root between both"
+    between = {pair: [mote for mote in tree.between(*pair) if mote != tree.root] for pair in pairs}
+    for pair in sorted(pairs, key=lambda pair: (len(between[pair]), pair)):
+        best = min(
+            between[pair],
+            key=lambda mote, pair=pair: (cost(reckoning, pair, mote, known), mote),  # type: ignore[misc]
+            default=tree.root,
+        )
+        found[pair] = best, why
+        known |= {(producer, best) for producer in pair}
+    return {pair: found[pair] for pair in pairs}
+
+
+def cost(reckoning: Reckoning, pair: Pair, mote: int, known: set[tuple[int, int]]) -> float:
+    """Of a pair at a mote: rows by ways from both, but for those that go there already, and answers up the tree."""
+    tree, prices, estimates = reckoning.tree, reckoning.prices, reckoning.rates.of(pair)
+    total = 0.0
+    for producer, rate in zip(pair, (estimates.s, estimates.t), strict=True):
+        if (producer, mote) not in known:
+            total += len(links_of(tree.between(producer, mote))) * (rate * prices.carried + prices.way)
+    return total + tree.hops(mote) * (estimates.results * prices.result + prices.listened(estimates.results))
+
+
+_CHOICES: dict[str, Callable[[Reckoning, Sequence[Pair]], dict[Pair, Choice]]] = {
+    AT_BASE: _at_base,
+    AT_ANCESTOR: _at_ancestor,
+    THROUGH_BASE: _through_base,
+    BY_HASH: _by_hash,
+    IN_NETWORK: _in_network,
+}
