@@ -422,7 +422,7 @@ static void more_below_is_news(void)
 
 static void beacons_carry_trees(void)
 {
-    uint8_t bytes[WIRE_PACKET_MAXIMUM];
+    uint8_t bytes[WIRE_PACKET_MAXIMUM] = {0}; /* the time is stamped as it goes */
     struct wire_beacon *beacon = (struct wire_beacon *)bytes;
     tree_init();
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
