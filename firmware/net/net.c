@@ -27,7 +27,9 @@
 #include "net/schedule/schedule.h"
 #include "net/schedule/slotframe.h"
 #include "net/transport/carried.h"
+#include "net/transport/command_flood.h"
 #include "net/transport/dissemination.h"
+#include "net/transport/join_packet.h"
 #include "net/transport/leading.h"
 #include "net/transport/queue.h"
 #include "net/transport/trails.h"
@@ -62,7 +64,7 @@ bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
     case WIRE_PACKET_COMMAND:
         if (length < sizeof(struct wire_command))
             return false;
-        dissemination_command((const struct wire_command *)body, length);
+        command_flood_take((const struct wire_command *)body, length);
         break;
     default: return false;
     }
@@ -255,7 +257,7 @@ static NOT_INLINED uint8_t execute(const struct wire_command *command, uint8_t a
 
 bool net_signal(const struct wire_event *event)
 {
-    if (!dissemination_signal_room())
+    if (!command_flood_signal_room())
         return false;
     uint8_t bytes[sizeof(struct wire_command) + sizeof *event];
     struct wire_command *command = (struct wire_command *)bytes;
@@ -263,7 +265,7 @@ bool net_signal(const struct wire_event *event)
                                      .token = random_bits() | TOKENS_OF_MOTES,
                                      .op = WIRE_COMMAND_EVENT};
     memcpy(command->arguments, event, sizeof *event);
-    dissemination_command(command, sizeof bytes);
+    command_flood_take(command, sizeof bytes);
     return true;
 }
 
@@ -351,13 +353,13 @@ void routing_request_beacon(void) { control_window_beacon_now(); }
 
 void routing_send_soon(void) { control_window_send_soon(); }
 
-void routing_send_join(uint16_t parent, bool again) { dissemination_join(parent, again); }
+void routing_send_join(uint16_t parent, bool again) { join_packet_tell(parent, again); }
 
-void routing_repeat_join(void) { dissemination_join_again(); }
+void routing_repeat_join(void) { join_packet_again(); }
 
 void routing_request_sequence_number(uint16_t neighbour, uint8_t after)
 {
-    dissemination_request_sequence_number(neighbour, after);
+    join_packet_ask(neighbour, after);
 }
 
 void routing_request_queries(void) { dissemination_want(); }

@@ -16,6 +16,7 @@
 #include "net/routing/routing_ops.h"
 #include "net/routing/tree.h"
 #include "net/schedule/schedule.h"
+#include "net/transport/command_flood.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
@@ -233,7 +234,7 @@ static void frame_received(uint8_t length)
     case WIRE_FRAME_DATA:
         if (in[1] == serial.expected) {
             /* The gateway repeats it: by then the commands before it have been flooded. */
-            if (in[3] == WIRE_PACKET_COMMAND && !dissemination_command_room())
+            if (in[3] == WIRE_PACKET_COMMAND && !command_flood_room())
                 break;
             serial.expected++;
             if (in[3] == WIRE_PACKET_SESSION)

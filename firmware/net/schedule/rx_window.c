@@ -11,7 +11,7 @@
 #include "net/schedule/slotframe.h"
 #include "net/schedule/tx_window.h"
 #include "net/schedule/window.h"
-#include "net/transport/dissemination.h"
+#include "net/transport/join_packet.h"
 #include "net/transport/snoop.h"
 #include "wire.h"
 
@@ -175,7 +175,7 @@ void rx_window_snoop(void)
     /* Levels that share the first slot are not told apart, and what fails is sent again all the
      * same. */
     if (slotframe_since_rows() != 0 || slot_table_shared(tree_own_level()) ||
-        dissemination_join_holds_data() || !snoop_begin())
+        join_packet_holds_data() || !snoop_begin())
         return;
     rx_window_close();
     rx.sources |= RX_SIBLINGS;

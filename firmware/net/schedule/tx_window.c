@@ -9,7 +9,7 @@
 #include "net/routing/tree.h"
 #include "net/schedule/slotframe.h"
 #include "net/schedule/window.h"
-#include "net/transport/dissemination.h"
+#include "net/transport/join_packet.h"
 #include "net/transport/transport_ops.h"
 #include "net/transport/uplink.h"
 #include "wire.h"
@@ -50,8 +50,7 @@ uint16_t tx_window_start(uint16_t representative)
  * new. */
 bool tx_window_wanted(void)
 {
-    return uplink_waiting() && tx.parent_done != tree_own_parent() &&
-           !dissemination_join_holds_data();
+    return uplink_waiting() && tx.parent_done != tree_own_parent() && !join_packet_holds_data();
 }
 
 static void end(void)

@@ -10,32 +10,22 @@
 #include "net/app.h"
 #include "net/mac/frames.h"
 #include "net/mac/mac.h"
-#include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
+#include "net/transport/command_flood.h"
+#include "net/transport/flood.h"
+#include "net/transport/join_packet.h"
 #include "net/transport/transport_conf.h"
 #include "net/transport/transport_ops.h"
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
-#define ARGUMENTS_MAXIMUM sizeof(struct wire_event)
-/* Transmissions of each flooded frame by each mote: two, and one kept for the next control window,
- * when what collided in this one meets another order of things; two of commands, as nobody asks for
- * those. */
-#define NEW 3
-#define HELD 1
-#define LAST 4
-#define LAST_COMMANDS 5
-/* More windows for a command that nobody has been heard to repeat: hidden from each other, several
- * that begin at once collide at the motes that hear them. */
-#define UNHEARD_WINDOWS 6
-
 static struct {
     uint16_t version;   /* of the set of queries that is held here */
     uint16_t newest;    /* of a set that a neighbour has been heard to hold */
     uint8_t behind;     /* control windows for which this mote still looks out for that */
     bool version_known; /* false: nothing has been heard in this session of the root */
     bool all_awake; /* in this window; else motes that have not heard of what floods are asleep */
-    /* Floods waiting: fragments of queries by bit, stops, commands. Where there is none `repeats`
-     * is 0, and so is the query. */
+    /* Floods waiting: fragments of queries by bit, stops. Where there is none `repeats` is 0, and
+     * so is the query. */
     struct install {
         uint8_t query, fragments, repeats;
         bool repairs; /* the version is that of a set, and not the one that the query made */
@@ -48,78 +38,26 @@ static struct {
         struct wire_stopped last[WIRE_STOPS_MAXIMUM];
         uint8_t count, repeats;
     } stops;
-    struct command_flood {
-        uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM];
-        uint8_t length, repeats;
-        uint8_t unheard; /* windows for which it is repeated as nobody has been heard to */
-    } commands[COMMANDS];
-    /* Tokens of the last commands, so that none is executed twice: a ring. */
-    uint16_t tokens[TOKENS];
-    uint8_t token_next, token_count;
 } flooding;
 
-/* What goes to one neighbour. */
+/* One neighbour at a time is asked for queries, or answered. */
 static struct {
-    /* One at a time is asked for queries, or answered. */
-    struct {
-        uint16_t node;                       /* WIRE_NO_NODE: none */
-        uint8_t lacks[WIRE_QUERIES_MAXIMUM]; /* queries that it is to be sent */
-        uint8_t count, next, fragment;       /* of them; what is sent next */
-    } repair;
-    struct {
-        uint16_t parent; /* that has not acknowledged one yet; WIRE_NO_NODE: none */
-        bool due;        /* in this window it is to go (again) */
-        bool holds_data; /* rows wait until the parent knows of this mote */
-    } join;
-    struct {
-        uint16_t to;   /* the neighbour that is asked; WIRE_NO_NODE: none */
-        uint8_t after; /* the number than which a later one is asked for */
-    } sequence_request;
-} unicast = {
-    .repair.node = WIRE_NO_NODE, .join.parent = WIRE_NO_NODE, .sequence_request.to = WIRE_NO_NODE};
-
-/* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
-static bool due(uint8_t repeats) { return flooding.all_awake && repeats > HELD; }
-static uint8_t spent(uint8_t repeats) { return repeats == LAST ? 0 : (uint8_t)(repeats - 1); }
-static void release(uint8_t *repeats, uint8_t last)
-{
-    if (flooding.all_awake && *repeats == HELD)
-        *repeats = last;
-}
-
-void dissemination_join(uint16_t parent, bool again)
-{
-    if (unicast.join.parent == parent)
-        return;
-    unicast.join.parent = parent;
-    unicast.join.holds_data = !again;
-    unicast.join.due = parent != WIRE_NO_NODE;
-}
-
-void dissemination_join_again(void) { unicast.join.due = unicast.join.parent != WIRE_NO_NODE; }
-
-void dissemination_request_sequence_number(uint16_t node, uint8_t after)
-{
-    unicast.sequence_request.to = node;
-    unicast.sequence_request.after = after;
-}
-
-bool dissemination_join_holds_data(void)
-{
-    return unicast.join.parent != WIRE_NO_NODE && unicast.join.holds_data;
-}
+    uint16_t node;                       /* WIRE_NO_NODE: none */
+    uint8_t lacks[WIRE_QUERIES_MAXIMUM]; /* queries that it is to be sent */
+    uint8_t count, next, fragment;       /* of them; what is sent next */
+} repair = {.node = WIRE_NO_NODE};
 
 /* Begins with the summary alone. */
 static void begin_repair(uint16_t node)
 {
-    unicast.repair.node = node;
-    unicast.repair.count = unicast.repair.next = unicast.repair.fragment = 0;
+    repair.node = node;
+    repair.count = repair.next = repair.fragment = 0;
 }
 
 /* The parent has what applies here now, or asks for it as well. */
 void dissemination_want(void)
 {
-    if (unicast.repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && app_wants())
+    if (repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && app_wants())
         begin_repair(tree_own_parent());
 }
 
@@ -131,12 +69,13 @@ void dissemination_window(bool all_awake)
     app_window();
     app_tuples_due();
     dissemination_want();
-    unicast.join.due = unicast.join.parent != WIRE_NO_NODE;
-    release(&flooding.stops.repeats, LAST);
+    join_packet_again();
+    if (!all_awake)
+        return;
+    flood_release(&flooding.stops.repeats, FLOOD_LAST);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        release(&flooding.installs[i].repeats, LAST);
-    for (uint8_t i = 0; i < COMMANDS; i++)
-        release(&flooding.commands[i].repeats, LAST_COMMANDS);
+        flood_release(&flooding.installs[i].repeats, FLOOD_LAST);
+    command_flood_window();
 }
 
 uint16_t dissemination_version(void) { return flooding.version; }
@@ -225,7 +164,7 @@ static void flood(uint8_t query, uint16_t with, bool repairs)
     install->version = with;
     install->repairs = repairs;
     install->fragments = (1 << FRAGMENTS) - 1;
-    install->repeats = NEW;
+    install->repeats = FLOOD_NEW;
 }
 
 void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked)
@@ -280,7 +219,7 @@ static void take_stop(const struct wire_stopped *stop)
         return;
     }
     if (app_spreads(stop->query))
-        flooding.stops.repeats = NEW;
+        flooding.stops.repeats = FLOOD_NEW;
     if (!installed_since(stop->query, stop->query_version))
         drop(stop->query);
     follow(stop->query_version);
@@ -297,51 +236,6 @@ void dissemination_stop(const struct wire_stopped *heard, uint8_t count)
         take_stop(&heard[count]);
 }
 
-/* Where a command is kept that is to be flooded: in place of none, or of one that has been sent in
- * a window already. COMMANDS: nowhere. */
-static uint8_t flood_place(void)
-{
-    uint8_t place = COMMANDS;
-    for (uint8_t i = 0; i < COMMANDS; i++) {
-        uint8_t repeats = flooding.commands[i].repeats;
-        if (repeats == 0)
-            return i;
-        if (repeats == HELD || repeats >= LAST)
-            place = i;
-    }
-    return place;
-}
-
-void dissemination_command(const struct wire_command *command, uint8_t length)
-{
-    uint8_t arguments = (uint8_t)(length - sizeof *command), place;
-    for (uint8_t i = 0; i < COMMANDS; i++)
-        if (((const struct wire_command *)flooding.commands[i].bytes)->token == command->token)
-            flooding.commands[i].unheard = 0;
-    for (uint8_t i = 0; i < flooding.token_count; i++)
-        if (flooding.tokens[i] == command->token)
-            return;
-    flooding.tokens[flooding.token_next] = command->token;
-    flooding.token_next = (uint8_t)((flooding.token_next + 1) % TOKENS);
-    if (flooding.token_count < TOKENS)
-        flooding.token_count++;
-    net_execute(command, arguments);
-    if (arguments > ARGUMENTS_MAXIMUM || (place = flood_place()) == COMMANDS)
-        return;
-    memcpy(flooding.commands[place].bytes, command, length);
-    flooding.commands[place].length = length;
-    flooding.commands[place].repeats = NEW;
-    flooding.commands[place].unheard = UNHEARD_WINDOWS;
-}
-
-bool dissemination_signal_room(void) { return flood_place() < COMMANDS; }
-
-bool dissemination_command_room(void)
-{
-    uint8_t place = flood_place();
-    return place < COMMANDS && !flooding.commands[place].repeats;
-}
-
 void dissemination_heard(uint16_t source, uint16_t theirs)
 {
     if (tree_is_root() || !newer(theirs))
@@ -352,7 +246,7 @@ void dissemination_heard(uint16_t source, uint16_t theirs)
     }
     flooding.newest = theirs;
     flooding.behind = BEHIND_WINDOWS;
-    if (unicast.repair.node != WIRE_NO_NODE)
+    if (repair.node != WIRE_NO_NODE)
         return;
     begin_repair(source);
 }
@@ -449,33 +343,33 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
         dissemination_want(); /* A neighbour that does not need a query itself cannot send it. */
         return;
     }
-    if (!flooding.version_known || unicast.repair.node != WIRE_NO_NODE)
+    if (!flooding.version_known || repair.node != WIRE_NO_NODE)
         return;
     uint8_t count = lacks(source, &names, ids);
     if (summary->query_version == flooding.version && count == 0)
         return;
     begin_repair(source);
-    memcpy(unicast.repair.lacks, ids, count);
-    unicast.repair.count = count;
+    memcpy(repair.lacks, ids, count);
+    repair.count = count;
     /* A mote that lacks what has just been flooded may be one of many that ask at once, of which
      * hardly one is heard: the flood is repeated, as they are awake now. */
     struct install *flooded = count ? install_of(ids[0]) : NULL;
     if (!flooded)
         return;
-    flooded->repeats = NEW;
+    flooded->repeats = FLOOD_NEW;
     flooding.all_awake = true;
 }
 
 bool dissemination_waiting(void)
 {
-    if (unicast.join.due || unicast.sequence_request.to != WIRE_NO_NODE ||
-        due(flooding.stops.repeats) || unicast.repair.node != WIRE_NO_NODE)
+    if (join_packet_waits() || repair.node != WIRE_NO_NODE)
         return true;
-    for (uint8_t i = 0; i < COMMANDS; i++)
-        if (due(flooding.commands[i].repeats))
-            return true;
+    if (!flooding.all_awake)
+        return false;
+    if (flood_due(flooding.stops.repeats) || command_flood_waits())
+        return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (due(flooding.installs[i].repeats))
+        if (flood_due(flooding.installs[i].repeats))
             return true;
     return false;
 }
@@ -484,34 +378,8 @@ static void sent(enum radio_outcome outcome)
 {
     if (outcome != RADIO_SENT &&
         ((const struct wire_mac_header *)control_frame.bytes)->destination != WIRE_BROADCAST)
-        unicast.repair.node = WIRE_NO_NODE;
+        repair.node = WIRE_NO_NODE;
     dissemination_sent();
-}
-
-static void join_sent(enum radio_outcome outcome)
-{
-    if (((const struct wire_mac_header *)control_frame.bytes)->destination == unicast.join.parent) {
-        if (outcome == RADIO_SENT)
-            unicast.join.parent = WIRE_NO_NODE;
-        if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)
-            parent_join_sent(outcome == RADIO_SENT);
-    }
-    dissemination_sent();
-}
-
-static void sequence_request_sent(enum radio_outcome outcome)
-{
-    (void)outcome;
-    dissemination_sent();
-}
-
-static struct wire_join *begin_join(uint16_t to, uint8_t level, uint8_t after)
-{
-    struct wire_join *join = mac_begin(&control_frame, to, WIRE_PACKET_JOIN);
-    join->level = level;
-    join->session = tree_session();
-    join->root_sequence = after;
-    return join;
 }
 
 static bool send(uint8_t length)
@@ -535,18 +403,17 @@ static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment,
 /* The next query that the neighbour lacks, fragment by fragment, then the summary. */
 static bool send_repair(void)
 {
-    for (; unicast.repair.next < unicast.repair.count;
-         unicast.repair.next++, unicast.repair.fragment = 0)
-        while (unicast.repair.fragment < FRAGMENTS)
-            if (send_fragment(unicast.repair.node, unicast.repair.lacks[unicast.repair.next],
-                              unicast.repair.fragment++, flooding.version, true))
+    for (; repair.next < repair.count; repair.next++, repair.fragment = 0)
+        while (repair.fragment < FRAGMENTS)
+            if (send_fragment(repair.node, repair.lacks[repair.next], repair.fragment++,
+                              flooding.version, true))
                 return true;
     struct wire_query_request *summary =
-        mac_begin(&control_frame, unicast.repair.node, WIRE_PACKET_QUERY_REQUEST);
+        mac_begin(&control_frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
     summary->query_version = flooding.version;
     uint8_t held = app_held(summary->queries), routes = app_routes(summary->queries + held + 1);
     summary->queries[held] = 0;
-    unicast.repair.node = WIRE_NO_NODE;
+    repair.node = WIRE_NO_NODE;
     return send((uint8_t)(sizeof *summary + held + (routes ? 1U + routes : 0U)));
 }
 
@@ -554,7 +421,7 @@ static bool send_install(void)
 {
     for (struct install *install = flooding.installs;
          install < flooding.installs + WIRE_QUERIES_MAXIMUM; install++) {
-        while (due(install->repeats)) {
+        while (flood_due(install->repeats)) {
             uint8_t query = install->query, fragment = 0;
             bool repairs = install->repairs;
             for (uint8_t left = install->fragments; !(left & 1); left >>= 1)
@@ -562,7 +429,7 @@ static bool send_install(void)
             install->fragments = (uint8_t)(install->fragments & (install->fragments - 1));
             if (!install->fragments) {
                 install->fragments = (1 << FRAGMENTS) - 1;
-                install->repeats = spent(install->repeats);
+                install->repeats = flood_spent(install->repeats);
                 if (!install->repeats)
                     install->query = 0;
             }
@@ -577,41 +444,24 @@ bool dissemination_send(void)
 {
     if (mac_busy())
         return true;
-    if (unicast.join.due) {
-        unicast.join.due = false;
-        struct wire_join *join = begin_join(unicast.join.parent, tree_own_level(), 0);
-        mac_finish(&control_frame, (uint8_t)(sizeof *join + app_srt_write((uint8_t *)join->srts)));
-        return mac_send(&control_frame, UNICAST_TRIES, join_sent);
-    }
-    if (unicast.sequence_request.to != WIRE_NO_NODE) {
-        begin_join(unicast.sequence_request.to, WIRE_NO_LEVEL, unicast.sequence_request.after);
-        unicast.sequence_request.to = WIRE_NO_NODE;
-        mac_finish(&control_frame, sizeof(struct wire_join));
-        return mac_send(&control_frame, UNICAST_TRIES, sequence_request_sent);
-    }
-    if (due(flooding.stops.repeats)) {
-        uint8_t length = (uint8_t)(flooding.stops.count * sizeof flooding.stops.last[0]);
-        flooding.stops.repeats = spent(flooding.stops.repeats);
-        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP),
-               flooding.stops.last, length);
-        return send(length);
-    }
-    if (send_install())
+    if (join_packet_send())
         return true;
-    for (struct command_flood *flood = flooding.commands; flood < flooding.commands + COMMANDS;
-         flood++) {
-        if (!due(flood->repeats))
-            continue;
-        flood->repeats = spent(flood->repeats);
-        if (!flood->repeats && flood->unheard) {
-            flood->unheard--;
-            flood->repeats = HELD;
+    if (flooding.all_awake) {
+        uint8_t length;
+        if (flood_due(flooding.stops.repeats)) {
+            length = (uint8_t)(flooding.stops.count * sizeof flooding.stops.last[0]);
+            flooding.stops.repeats = flood_spent(flooding.stops.repeats);
+            memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP),
+                   flooding.stops.last, length);
+            return send(length);
         }
-        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), flood->bytes,
-               flood->length);
-        return send(flood->length);
+        if (send_install())
+            return true;
+        length = command_flood_write();
+        if (length)
+            return send(length);
     }
-    return unicast.repair.node != WIRE_NO_NODE && send_repair();
+    return repair.node != WIRE_NO_NODE && send_repair();
 }
 
 /* Another session of the root numbers its versions anew. */
@@ -621,8 +471,7 @@ void dissemination_forget(void)
     flooding.version = flooding.newest = 0;
     memset(flooding.installs, 0, sizeof flooding.installs);
     memset(&flooding.stops, 0, sizeof flooding.stops);
-    memset(flooding.commands, 0, sizeof flooding.commands);
-    flooding.token_count = flooding.token_next = 0;
-    unicast.repair.node = WIRE_NO_NODE;
+    command_flood_forget();
+    repair.node = WIRE_NO_NODE;
     app_stop(0);
 }

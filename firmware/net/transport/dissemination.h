@@ -1,5 +1,5 @@
-/* Queries and commands from the root to all motes: flooded in control windows, repaired between
- * neighbours. */
+/* Queries from the root to all motes: flooded in control windows, repaired between neighbours. What
+ * else goes in those windows, commands and JOIN packets, goes in turn with them. */
 #ifndef SKERRY_NET_DISSEMINATION_H
 #define SKERRY_NET_DISSEMINATION_H
 
@@ -16,21 +16,6 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 void dissemination_stop(const struct wire_stopped *heard, uint8_t count);
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary,
                            uint8_t length);
-void dissemination_command(const struct wire_command *command, uint8_t length);
-/* Tells a parent that it has a child, in the next control window and until it has acknowledged;
- * WIRE_NO_NODE: nobody. `again`: it should know, and rows need not wait. */
-void dissemination_join(uint16_t parent, bool again);
-/* The parent that has just been told in vain is told once more in this window. */
-void dissemination_join_again(void);
-/* In this control window, or the next, a neighbour is asked once for a sequence number of the root
- * later than `after`. WIRE_NO_NODE: nobody any more. */
-void dissemination_request_sequence_number(uint16_t node, uint8_t after);
-/* Rows have to wait: the parent does not know yet. */
-bool dissemination_join_holds_data(void);
-/* Whether another command could be flooded. */
-bool dissemination_command_room(void);
-/* Likewise a mote's own, for which one that has been sent in a window already gives way. */
-bool dissemination_signal_room(void);
 /* A neighbour's beacon says which version it holds. */
 void dissemination_heard(uint16_t source, uint16_t theirs);
 /* Asks the parent for queries that were passed over and apply here now. */

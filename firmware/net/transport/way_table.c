@@ -15,7 +15,7 @@
 #include "net/routing/positions.h"
 #include "net/routing/routing_conf.h"
 #include "net/routing/tree.h"
-#include "net/transport/dissemination.h"
+#include "net/transport/command_flood.h"
 #include "net/transport/leading.h"
 #include "net/transport/trails.h"
 #include "net/transport/transport_conf.h"
@@ -410,8 +410,8 @@ static void ask_for(uint16_t destination)
 {
     struct wire_command command = {
         .target = destination, .token = random_bits() | TOKENS_OF_MOTES, .op = WIRE_COMMAND_FIND};
-    if (dissemination_command_room())
-        dissemination_command(&command, sizeof command);
+    if (command_flood_room())
+        command_flood_take(&command, sizeof command);
 }
 
 static bool send_way_open(const struct way *way, uint8_t flags, const struct leading_tail *tail)

@@ -8,19 +8,7 @@
 #include <string.h>
 
 #include "index/order.h"
-
-static uint64_t state;
-
-/* xorshift64*: Marsaglia 2003, Vigna 2016. */
-static uint32_t random_number(void)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return (uint32_t)(state * 0x2545F4914F6CDD1DULL >> 32);
-}
-
-static uint32_t below(uint32_t bound) { return random_number() % bound; }
+#include "tests/fuzz.h"
 
 /* Often at the ends of its type. */
 static int32_t number(void)
@@ -116,7 +104,7 @@ int main(int arguments, char **values)
     if (arguments != 3)
         return 2;
     uint32_t inputs = (uint32_t)strtoul(values[1], NULL, 10);
-    state = strtoul(values[2], NULL, 10) + 1;
+    fuzz_seed(strtoull(values[2], NULL, 10));
     for (uint32_t i = 0; i < inputs; i++)
         if (below(2))
             forge();

@@ -8,25 +8,7 @@
 #include <string.h>
 
 #include "join/search.h"
-
-static uint64_t state;
-
-/* xorshift64*: Marsaglia 2003, Vigna 2016. */
-static uint32_t random_number(void)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return (uint32_t)(state * 0x2545F4914F6CDD1DULL >> 32);
-}
-
-static uint32_t below(uint32_t bound) { return random_number() % bound; }
-
-static void fill(void *bytes, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        ((uint8_t *)bytes)[i] = (uint8_t)random_number();
-}
+#include "tests/fuzz.h"
 
 static uint32_t searches, passed, found, sent, shapes, valid;
 
@@ -107,7 +89,7 @@ int main(int arguments, char **values)
     if (arguments != 3)
         return 2;
     uint32_t inputs = (uint32_t)strtoul(values[1], NULL, 10);
-    state = strtoul(values[2], NULL, 10) + 1;
+    fuzz_seed(strtoull(values[2], NULL, 10));
     for (uint32_t i = 0; i < inputs; i++)
         forge();
     printf("shapes %u/%u searches %u/%u found %u/%u sent %u\n", valid, shapes, passed, searches,

@@ -15,22 +15,10 @@
 #include "net/routing/neighbours.h"
 #include "query/expressions/vm.h"
 #include "query/routes/srt.h"
+#include "tests/fuzz.h"
 #include "wire.h"
 
 #define CODE_MAXIMUM 40
-
-static uint64_t state;
-
-/* xorshift64*: Marsaglia 2003, Vigna 2016. */
-static uint32_t random_number(void)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return (uint32_t)(state * 0x2545F4914F6CDD1DULL >> 32);
-}
-
-static uint32_t below(uint32_t bound) { return random_number() % bound; }
 
 static const uint8_t opcodes[] = {
     WIRE_OP_CONST8,  WIRE_OP_CONST16, WIRE_OP_CONST32,   WIRE_OP_NULL, WIRE_OP_ATTR, WIRE_OP_ADD,
@@ -431,7 +419,7 @@ int main(int count, char **arguments)
         return 2;
     }
     unsigned long inputs = strtoul(arguments[1], NULL, 10);
-    state = strtoull(arguments[2], NULL, 10) * 0x9E3779B97F4A7C15ULL | 1;
+    fuzz_seed(strtoull(arguments[2], NULL, 10));
     static bool (*const targets[])(void) = {fuzz_code, fuzz_install, fuzz_merge, fuzz_fragment,
                                             fuzz_row};
     unsigned long accepted[5] = {0}, tried[5] = {0};

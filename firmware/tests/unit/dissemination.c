@@ -1,11 +1,13 @@
 /* Who has heard of queries that it lacks, and for how long it looks out for them. sources:
- * net/transport/dissemination.c net/mac/frames.c */
+ * net/transport/dissemination.c net/transport/command_flood.c net/transport/join_packet.c
+ * net/mac/frames.c */
 #include "unit.h"
 
 #include "net/app.h"
 #include "net/mac/mac.h"
 #include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
+#include "net/transport/command_flood.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/transport_ops.h"
 
@@ -229,9 +231,9 @@ static void a_command_is_flooded_twice_in_two_windows(void)
 {
     struct wire_command command = {.target = WIRE_BROADCAST, .token = 77, .op = WIRE_COMMAND_PING};
     held(7);
-    dissemination_command(&command, sizeof command);
+    command_flood_take(&command, sizeof command);
     CHECK_EQUAL(flooded(), 2);
-    dissemination_command(&command, sizeof command); /* the echo */
+    command_flood_take(&command, sizeof command); /* the echo */
     CHECK_EQUAL(flooded(), 2);
     CHECK_EQUAL(flooded(), 0);
 }
@@ -241,11 +243,11 @@ static void a_command_that_nobody_repeats_is_flooded_longer(void)
     struct wire_command command = {.target = WIRE_BROADCAST, .token = 77, .op = WIRE_COMMAND_PING};
     for (int silent = 1; silent <= 20; silent++) {
         held(7);
-        dissemination_command(&command, sizeof command);
+        command_flood_take(&command, sizeof command);
         int count = 0;
         for (int window = 0; window < silent; window++)
             count += flooded();
-        dissemination_command(&command, sizeof command); /* at last */
+        command_flood_take(&command, sizeof command); /* at last */
         for (int window = 0; window < 20; window++)
             count += flooded();
         /* two more in the window after it was heard */

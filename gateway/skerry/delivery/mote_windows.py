@@ -19,8 +19,9 @@ from skerry.execution.partial_panes import PartialPanes
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.storage.log.record import Block
 from skerry.tables.columns import TableError
-from skerry.windows.shared_windows import Wanted, Windows, WindowView
+from skerry.windows.shared_windows import Wanted, Windows
 from skerry.windows.snapshot import Snapshot, resume
+from skerry.windows.window_parts import WindowView
 
 log = logging.getLogger(__name__)
 

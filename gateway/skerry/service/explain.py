@@ -18,6 +18,7 @@ from skerry.planner.features.queueing import describe, held_ms
 from skerry.planner.model.clause import aligned_ms
 from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.lifetime_budget import CAPACITY
+from skerry.planner.model.pairing import carried_columns, pairs_clause
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.model.waits import WAIT_MS
 from skerry.planner.physical.condition_order import SamplingPlan, considered
@@ -136,8 +137,10 @@ def _named(motes: dict[str, Any], plan: QueryPlan) -> dict[str, Any]:
 
 
 def _motes(query: MoteQuery) -> dict[str, Any]:
+    pairs = pairs_clause(query)
+    own = query.columns if pairs is None else carried_columns(pairs, query.where)
     read = [
-        *(column.expr for column in query.columns),
+        *(column.expr for column in own),
         *(clause.expr for clause in query.clauses),
         query.where,
     ]

@@ -18,7 +18,7 @@ from skerry.windows.kept_panes import (
 )
 from skerry.windows.own_windows import OwnSession, OwnWindows, Run
 from skerry.windows.panes import Panes
-from skerry.windows.shared_windows import WindowView
+from skerry.windows.window_parts import WindowView
 
 
 class KeptSession(msgspec.Struct, array_like=True):

@@ -29,12 +29,8 @@ from skerry.tables.join import Joiner
 from skerry.windows.courses import Course, Key
 from skerry.windows.group_bounds import GroupNumbers, too_many_groups
 from skerry.windows.panes import Panes
-from skerry.windows.shared_windows import (
-    Texts,
-    WindowView,
-    last_end,
-    part_of,
-)
+from skerry.windows.shared_windows import last_end
+from skerry.windows.window_parts import Texts, WindowView, part_of
 
 #: Rows of the log that are looked at at a time.
 STEP = 65_536

@@ -95,6 +95,29 @@ def test_the_radio_is_paid_for_what_is_sent(sql: str, share: float) -> None:
     assert cost.radio == pytest.approx(share * whole)
 
 
+@pytest.mark.parametrize(
+    ("where", "read"),
+    [
+        ("", "temp"),
+        ("AND s.light > 300", "temp, light"),
+        ("AND s.humidity > 50 AND t.humidity > 50", "temp WHERE humidity > 50"),
+    ],
+)
+def test_what_a_join_at_motes_samples_is_paid_as_by_a_query_of_rows(where: str, read: str) -> None:
+    joins = merge(
+        [
+            plan_of(
+                "s.nodeid, t.nodeid FROM sensors AS s, sensors AS t WINDOW 3 ROWS "
+                f"WHERE s.nodeid < t.nodeid AND s.temp - t.temp > 2 {where} SAMPLE PERIOD 10 s JOIN AT ANCESTOR"
+            )
+        ]
+    )
+    assert cost_of(joins).sampling == pytest.approx(
+        cost_of(merge([plan_of(f"{read} SAMPLE PERIOD 10 s")])).sampling
+    )
+    assert cost_of(joins).sampling > 0
+
+
 def test_epochs_of_an_aligned_event_are_paid_by_their_own_period() -> None:
     plan = plan_query("ON ALIGNED EVENT hot SELECT temp SAMPLE PERIOD 3 s FOR 9 s")
     assert isinstance(plan, QueryPlan)

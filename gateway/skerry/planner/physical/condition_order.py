@@ -18,6 +18,7 @@ from math import prod
 from types import MappingProxyType
 
 from skerry.expressions.expression import Expr, Kind, attributes_of, conjuncts, render
+from skerry.planner.model.pairing import carried_columns, pairs_clause
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.pushdown import derived
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME
@@ -118,12 +119,15 @@ def expected_energy(
 def considered(query: MoteQuery) -> tuple[SamplingPlan, ...]:
     """All plans that were thought of, the cheapest first."""
     # What actions and events are told is read where a row passes, as columns are.
-    read = [column.expr for column in query.columns] + [clause.expr for clause in query.clauses]
+    pairs = pairs_clause(query)
+    own = query.columns if pairs is None else carried_columns(pairs, query.where)
+    read = [column.expr for column in own] + [clause.expr for clause in query.clauses]
     columns = frozenset[int]().union(*(attributes_of(expr) for expr in read if expr is not None))
     conditions = tuple(conjuncts(query.where))
     everything = columns.union(*map(attributes_of, conditions))
     at_once = SamplingPlan(conditions, False, _energy(everything))
-    if not conditions or query.at_once:
+    if not conditions or query.at_once or conditions[0].kind is Kind.NUMBER:
+        # A number says for which alias of a join a row is, and is carried, too.
         return (at_once,)
     shares = {condition: selectivity(condition) for condition in conditions}
     orders = [(order, False) for order in _orders(conditions, columns, shares)]

@@ -29,7 +29,7 @@ from skerry.storage.history.engine.moments import Moments, Session
 from skerry.storage.history.engine.selects import MOTE, ROWS, group_names, window_selects
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.sorting import in_order
-from skerry.windows.shared_windows import WindowPart, WindowRows, WindowView
+from skerry.windows.window_parts import WindowPart, WindowRows, WindowView
 
 
 class Ask(Protocol):
