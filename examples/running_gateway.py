@@ -1,4 +1,4 @@
-"""A gateway without motes for an example: started in a folder of its own, and ended with its ``with``."""
+"""A gateway without motes for an example: started in a folder of its own, and ended with its ``with``, also by SIGTERM."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ def wait_for_spark(client: skerry.Client) -> None:
 @contextmanager
 def gateway(folder: Path) -> Iterator[skerry.Client]:
     """A gateway without motes, in a folder of its own. Raises GatewayError where it does not start."""
+    # Python ends at SIGTERM without leaving any ``with``, and the gateway would go on: it is to be as Ctrl-C is.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield from _running(folder)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _running(folder: Path) -> Iterator[skerry.Client]:
     port, log = _free_port(), folder / "gateway.log"
     command = [str(Path(sys.executable).parent / "skerry"), "gateway", "--data", str(folder / "data")]
     with log.open("wb") as errors:

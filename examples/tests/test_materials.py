@@ -91,3 +91,19 @@ def test_boxes_pass_a_gateway_and_ctrl_c_ends_everything(tmp_path: Path) -> None
         assert "stopped" in process.stdout.read(), lines
         assert process.wait(60) == 1
     wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_sigterm_ends_everything_too(tmp_path: Path) -> None:
+    """Already while Spark starts."""
+    command = [sys.executable, "-u", "-m", "examples.materials", "--pictures", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        # The gateway, and what that has started.
+        wait_for(lambda: len(started_by(process.pid)) >= 2)
+        children = started_by(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert "stopped" in process.stdout.read()
+        assert process.wait(60) == 1
+    wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))

@@ -103,7 +103,4 @@ uint8_t command_flood_write(void)
     return flood->length;
 }
 
-void command_flood_forget(void)
-{
-    memset(&commands, 0, sizeof commands);
-}
+void command_flood_forget(void) { memset(&commands, 0, sizeof commands); }
