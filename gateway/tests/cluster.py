@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyspark
 
@@ -23,6 +26,8 @@ STALE_S = 1
 JAVA = f"{BRIEF} -XX:SharedArchiveFile={ARCHIVE}"
 #: Of applications on the cluster.
 PROPERTIES = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": JAVA}
+#: Of those whose tasks are given to another worker, too, where they are late: docs/spark.md, "A slow worker".
+SPECULATION = {"spark.speculation": "true", "spark.speculation.task.duration.threshold": "5s"}
 
 
 class Cluster:
@@ -31,8 +36,7 @@ class Cluster:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True)
-        lines = [f"{name} {value}\n" for name, value in PROPERTIES.items()]
-        (directory / "spark-defaults.conf").write_text("".join(lines))
+        self.configure()
         self._processes: list[subprocess.Popen[bytes]] = []
         #: Those that are alive, oldest first.
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -47,14 +51,21 @@ class Cluster:
         """SPARK_CONF_DIR of gateways on this cluster."""
         return str(self._directory)
 
+    def configure(self, more: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Properties of applications that begin from now on."""
+        lines = [f"{name} {value}\n" for name, value in {**PROPERTIES, **more}.items()]
+        (self._directory / "spark-defaults.conf").write_text("".join(lines))
+
     def _run(self, role: str, *arguments: str, within: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         # No PYTHONPATH: what workers have to import is the gateway's to say. Nor its configuration, whose directory is a class path that
         # the archive does not know.
         left_out = ("PYTHONPATH", "SPARK_CONF_DIR")
+        # Each has an address of its own on loopback: of one machine's executors no second one is given a task that is late.
+        host = f"127.0.0.{1 + len(self._processes)}"
         environment = {name: value for name, value in os.environ.items() if name not in left_out}
         environment |= {
             "SPARK_HOME": str(HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "128m",
             "SPARK_DAEMON_JAVA_OPTS": f"{JAVA} -Dspark.master.rest.enabled=false",
             "SPARK_WORKER_DIR": str(self._directory / "work"),
@@ -64,7 +75,7 @@ class Cluster:
         command = [HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{role.lower()}.{role}"]
         with self._log(name).open("wb") as log:
             process = subprocess.Popen(
-                [*within, *command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
+                [*within, *command, "--host", host, "--webui-port", "0", *arguments],
                 env=environment,
                 stdout=log,
                 stderr=log,
@@ -89,6 +100,17 @@ class Cluster:
             [pid for pid in session_of(worker.pid) if pid != worker.pid and _name(pid) != "bindfs"]
             for worker in self.workers
         ]
+
+    @contextlib.contextmanager
+    def slow_worker(self, chance: random.Random) -> Iterator[None]:
+        """All that one of them has started stands still meanwhile, as on a machine that swaps."""
+        wait_for(lambda: all(self.started()))
+        pids = chance.choice(self.started())
+        _send(pids, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _send(pids, signal.SIGCONT)
 
     def lose_worker(self) -> None:
         """SIGKILL to the oldest worker and all that it has started, as a machine loses its power. The others have executors."""
@@ -138,10 +160,15 @@ def session_of(leader: int) -> list[int]:
     return found
 
 
+def _send(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        # Some have ended meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 def _kill_session(leader: int) -> None:
     # What is forked meanwhile is in the next list.
     while pids := session_of(leader):
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _send(pids, signal.SIGKILL)
         time.sleep(0.01)

@@ -127,7 +127,7 @@ def said(pid: int, what: str) -> str:
         return ""
 
 
-def wait_for(condition: Any, limit_s: float = 240) -> None:
+def wait_for(condition: Any, limit_s: float = 600) -> None:
     """Until it holds. Who asks a gateway that starts takes time from it: so seldom that it is late by a fiftieth of the wait."""
     began = time.monotonic()
     while not condition():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.cluster import Cluster, can_be_stale, session_of
+from gateway.tests.cluster import SPECULATION, Cluster, can_be_stale, session_of
 from gateway.tests.joins.drawn import draw_any
 from gateway.tests.joins.test_joins_of_log import batch_of, drawn_rows
 from gateway.tests.killed import Site
@@ -146,8 +145,10 @@ class Flow:
 @pytest.fixture(scope="class")
 def flow(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     """Has all cores of the cluster."""
+    cluster.configure(SPECULATION)
     made = Flow(cluster, tmp_path_factory.mktemp("flow"))
     wait_for(lambda: made.state == "running")
+    cluster.configure()
     yield made
     made.close()
 
@@ -294,6 +295,39 @@ class TestWorkersAreLost:
         found = flow.engine.subscriber("u").buffer.after(-1)  # type: ignore[union-attr]
         assert [number for number, _ in found or []] == list(range(7, len(rows), 100))
 
+    @pytest.mark.parametrize("rows", [1000, 2 * SHARED])
+    def test_one_that_stands_still_loses_and_doubles_nothing_and_holds_up_nobody(
+        self, cluster: Cluster, flow: Flow, rows: int, drawn_seed: int
+    ) -> None:
+        """Whether it has a batch's only task or one of two: others do what it has begun while it stands still."""
+        wanted = {"ada": "nodeid = 7", "bob": "nodeid = 8 AND temp > 20 OR nodeid = 9", "eve": "temp > 51.5"}
+        chance, parts = np.random.default_rng(drawn_seed), 4
+        records = np.zeros(parts * rows, RECORD)
+        temp = [column.name for column in STREAMS[1].mote_query.columns].index("temp")
+        records["stream"], records["epoch"] = 1, np.arange(len(records))
+        records["node"] = chance.integers(0, 100, len(records))
+        records["value"][:, temp] = chance.integers(-2000, 5200, len(records))
+        flow.begin()
+        for name, where in wanted.items():
+            flow.engine.subscribe(
+                name, plan_of(f"SELECT nodeid, temp FROM sensors WHERE {where} SAMPLE PERIOD 5 s")
+            )
+            flow.engine.set_feeds(name, {1: Feed(name, 1, 5000, 5000, 0)})
+        with cluster.slow_worker(random.Random(drawn_seed)):
+            for part in range(parts - 1):
+                flow.append(records[part * rows : (part + 1) * rows])
+                flow.wait()
+        # It goes on, and what it had begun comes to nobody a second time.
+        flow.append(records[-rows:])
+        flow.wait()
+        columns = {"row": np.arange(len(records)), "nodeid": records["node"].astype(np.int64)}
+        connection = duckdb.connect()
+        connection.register("sensors", pa.table({**columns, "temp": records["value"][:, temp] / 100}))
+        for name, where in wanted.items():
+            found = flow.engine.subscriber(name).buffer.after(-1)  # type: ignore[union-attr]
+            answer = connection.execute(f"SELECT * FROM sensors WHERE {where} ORDER BY row").fetchall()
+            assert [(number, *values.values()) for number, values in found or []] == answer
+
     def test_the_past_is_answered_as_duckdb_answers_it(self, flow: Flow, tmp_path: Path) -> None:
         past = Past(tmp_path / "data")
         everything = Limits(threads=1, memory=2**30, disk=2**30, seconds=600, cluster_rows=1)
@@ -343,15 +377,10 @@ def test_joins_answer_once_what_duckdb_does_whatever_is_lost(
     flow = JoinFlow(cluster.url, tmp_path, joins)
 
     def slow_worker() -> None:
-        wait_for(lambda: all(cluster.started()))
-        pids = chance.choice(cluster.started())
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        flow.append(batch_of(rows[:JOINED]))
-        del rows[:JOINED]
-        flow.begun()
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        with cluster.slow_worker(chance):
+            flow.append(batch_of(rows[:JOINED]))
+            del rows[:JOINED]
+            flow.begun()
 
     def lose_worker() -> None:
         cluster.lose_worker()
