@@ -14,6 +14,8 @@ from skerry.joins.windows import Window, uniform
 
 SECOND = 1_000_000
 ALIASES = "abc"
+#: The first rows' time, a day behind 1970: Spark's watermark begins at 1970, and its joins leave out as late what is of that very moment.
+BEGIN_US = 86_400 * SECOND
 SCHEMA = pa.schema([("item", pa.int64()), ("value", pa.float64())])
 #: Ways of joining them on Spark.
 OURS, CASCADE = "ours", "cascade"
@@ -43,7 +45,7 @@ def batch_of(first: int, rows: int, items: int, rng: np.random.Generator) -> dic
     return {
         f"stream_{alias}": pa.table(
             {
-                "number": at * len(ALIASES) + place, "time": at * 1_000, "clock": at * 1_000,
+                "number": at * len(ALIASES) + place, "time": BEGIN_US + at * 1_000, "clock": BEGIN_US + at * 1_000,
                 "item": rng.integers(0, items, rows), "value": rng.random(rows),
             }
         )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceStreamReader
 
-from bench.measuring.joined_items import ALIASES, OURS, SCHEMA, items_join
+from bench.measuring.joined_items import ALIASES, BEGIN_US, OURS, SCHEMA, items_join
 from bench.measuring.spark_joins import BUCKETS, cascaded, session, streams, write_stream
 from gateway.tests.joins.spark_log import LogFilesReader, source_of, write_log
 from skerry.joins.executor import merged
@@ -119,7 +119,7 @@ def run(way: str, window_s: float, rows: int, rate: float, directory: Path) -> d
 
     def take(part: DataFrame, number: int) -> None:
         del number
-        times = latest_us(part, way)
+        times = latest_us(part, way) - BEGIN_US
         now = time.monotonic()
         took.append(now - released[times[times >= first_us] // 1_000 // each])
         latest[0] += len(times)

@@ -140,7 +140,7 @@ def _calculated(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:
             return _each(_EACH[sign], left, right)
     whole = pa.types.is_integer(left.type) and pa.types.is_integer(right.type)
-    left, right = (side.cast(pa.float64()) for side in (left, right))
+    left, right = (side.cast(pa.float64(), safe=False) for side in (left, right))
     quotient = pc.divide(left, pc.if_else(pc.equal(right, 0.0), pa.scalar(None, pa.float64()), right))
     if sign == "/":
         return quotient

@@ -91,14 +91,19 @@ def _check_depth(select: ast.Select, plan: QueryPlan) -> None:
 
 def _check_items(select: ast.Select, plan: QueryPlan) -> None:
     """Columns can be told apart, and computed."""
-    stars = [item.span for item in select.items if isinstance(item.expression, ast.Star)]
-    if len(stars) > 1:
-        raise QueryError("* is said twice", "leave one of them out", stars[1])
+    stars = [item.expression for item in select.items if isinstance(item.expression, ast.Star)]
+    for place, star in enumerate(stars[1:], 1):
+        if any(None in (star.table, other.table) or _alike(star, other) for other in stars[:place]):
+            raise QueryError("* is said twice", "leave one of them out", star.span)
     exprs = [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
     for node in (node for expr in exprs for node in expr.walk()):
         if node.op is Op.IS_NULL and node.args[0].kind is Kind.LIST:
             hint = "a list without values is empty: ask for it as a column of its own"
             raise QueryError(f"{render(node.args[0])} is a list, and never NULL", hint, _span_of(select))
+
+
+def _alike(one: ast.Star, other: ast.Star) -> bool:
+    return (one.table or "").lower() == (other.table or "").lower()
 
 
 def _span_of(select: ast.Select) -> ast.Span:

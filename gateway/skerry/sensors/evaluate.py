@@ -36,6 +36,8 @@ _CHECKED: dict[str, Callable[..., Any]] = {
 _OF_DOUBLES: dict[str, Callable[..., Any]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 #: No integer of 64 bits is further from 0, and a double says so exactly.
 _MOST = float(2**63)
+#: The years 1 to 9999, in µs since 1970.
+_FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 def arrow_type(kind: str) -> pa.DataType:
@@ -117,7 +119,11 @@ def _alike(args: list[Any], kinds: list[str]) -> list[Any]:
     return args
 
 
-def _reckoned(term: Term, args: list[Any]) -> Any:
+def _reckoned(term: Term, args: list[Any]) -> Any:  # noqa: PLR0911 (a case for each kind)
+    if term.op == "MICROSECONDS":
+        return args[0].cast(pa.int64())
+    if term.type == plans.TIMESTAMP:
+        return _moved(term.op, *args)
     if term.op in ("ABS", "HASH", "DIST"):
         return functions.called(term.op, [_double(arg) for arg in args] if term.op == "DIST" else args)
     if term.type == plans.INT and term.op in _CHECKED:
@@ -138,9 +144,20 @@ def _reckoned(term: Term, args: list[Any]) -> Any:
     return pc.cast(rest, pa.int64()) if term.type == plans.INT else rest
 
 
+def _moved(sign: str, time: Any, seconds: Any) -> Any:
+    """A time so much later or earlier; NULL where no calendar has it."""
+    by = pc.round(pc.multiply(_double(seconds), 1e6 if sign == "+" else -1e6))
+    by = pc.if_else(pc.less_equal(pc.abs(by), 2.0**62), by, pa.scalar(None, pa.float64()))
+    at = pc.add(time.cast(pa.int64()), by.cast(pa.int64()))
+    known = pc.and_(pc.greater_equal(at, _FIRST_US), pc.less_equal(at, _LAST_US))
+    return pc.if_else(known, at, pa.scalar(None, pa.int64())).cast(MOMENT)
+
+
 def _double(value: Any) -> Any:
     """The nearest double. Arrow's own cast of decimals gives 0.6000000000000001 for 0.6."""
-    return (value.cast(pa.string()) if pa.types.is_decimal(value.type) else value).cast(pa.float64())
+    found = value.cast(pa.string()) if pa.types.is_decimal(value.type) else value
+    # Of whole numbers beyond 53 bits, too.
+    return found.cast(pa.float64(), safe=False)
 
 
 def _each(operator: str, args: list[Any]) -> pa.Array:

@@ -104,6 +104,9 @@ def _operand(term: Term, kind: str, alias: str) -> Operand:
         return Value(int(term.value) if kind == plans.INT else float(term.value))
     if len(aliases_of(term)) < 2:
         return column_of(term, kind, alias)
+    if term.type == plans.TIMESTAMP:
+        hint = "subtract the times, as in a.time - c.time < b.length"
+        raise QueryError("a time of one stream and a length of another are compared", hint)
     kind = plans.INT if term.type == plans.INT else plans.DOUBLE
     if term.op == "NEGATE":
         return Calculated("-", Value(0), _operand(term.args[0], kind, alias))

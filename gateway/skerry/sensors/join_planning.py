@@ -21,7 +21,7 @@ from skerry.joins.rows import Algorithm
 from skerry.joins.windows import Pair, Window, WindowError
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.plans import Past, QueryPlan
-from skerry.planner.model.source_plans import JoinedTable, JoinPlan, SourceOutput, SourcePlan, Term
+from skerry.planner.model.source_plans import JoinedTable, JoinPlan, SourcePlan, Term
 from skerry.sensors import mote_streams
 from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
@@ -32,6 +32,7 @@ from skerry.sensors.join_volume import Volume
 from skerry.sensors.made_streams import made_columns
 from skerry.sensors.never_true import never_true
 from skerry.sensors.outer_joins import all_of, conditions_of, conjuncts, joined_conditions, said_conditions
+from skerry.sensors.outputs import outputs_of
 from skerry.sensors.resolver import Resolver
 from skerry.sensors.traffic import TrafficOf
 from skerry.sql import ast
@@ -72,7 +73,7 @@ def plan_of_join(
     which may be over one. Raises QueryError."""
     aliases = tuple(_alias(table, tables, select) for table in select.tables)
     resolver = JoinResolver(aliases[0].table, aliases[0].called, shapes, aliases)
-    shown = shown_of(select, resolver, _outputs)
+    shown = shown_of(select, resolver, outputs_of)
     outputs = shown.outputs
     names = [one.called for one in aliases]
     pushed, left = _pushed(select, aliases, resolver)
@@ -319,47 +320,6 @@ def _static_part(where: Term | None, one: Resolver) -> Term | None:
     """Of what AND joins, the part that an alias's static columns decide."""
     parts = [of_batches(part) for part in conjuncts(where)]
     return all_of([part for part in parts if one.is_static(part)])
-
-
-def _outputs(select: ast.Select, resolver: Resolver) -> Sequence[SourceOutput]:
-    found: list[SourceOutput] = []
-    for item in select.items:
-        if isinstance(item.expression, ast.Star):
-            if not isinstance(resolver, JoinResolver):
-                raise QueryError(
-                    "'*' is of a row, and this one is of many", "name groups and aggregates", item.span
-                )
-            found += [output for one in resolver.aliases for output in _star(resolver, one)]
-            continue
-        known = resolver.expression(item.expression)
-        name = item.alias or select.text[item.expression.span.start : item.expression.span.end]
-        found.append(SourceOutput(" ".join(name.split()), known.term, known.unit))
-    names = [output.name for output in found]
-    for output in found:
-        if names.count(output.name) > 1:
-            raise QueryError(
-                f"two columns are named '{output.name}'", "name one of them with AS", select.items[0].span
-            )
-    return found
-
-
-def _star(resolver: JoinResolver, one: Resolver) -> list[SourceOutput]:
-    """All static columns of an alias but the address, then all fields."""
-    span, stream, found = ast.Span(0, 0), one.table.stream, list[SourceOutput]()
-    assert stream is not None
-    for column in one.table.columns:
-        if not column.fields:
-            known = resolver.expression(ast.Name(column.name, span, one.called))
-            found.append(SourceOutput(f"{one.called}.{column.name}", known.term, known.unit))
-    for field in stream.fields:
-        if one.table.of_motes:
-            if field.name in mote_streams.STAR:
-                known = resolver.expression(ast.Name(field.name, span, one.called))
-                found.append(SourceOutput(f"{one.called}.{field.name}", known.term, known.unit))
-            continue
-        known = resolver.expression(ast.Name(field.name, span, one.called, stream=stream.name))
-        found.append(SourceOutput(f"{one.called}.{stream.name}.{field.name}", known.term, known.unit))
-    return found
 
 
 def _selected(terms: Sequence[Term]) -> dict[str, Term]:

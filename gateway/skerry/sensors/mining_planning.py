@@ -266,6 +266,11 @@ def _outputs(
     outputs: list[SourceOutput] = []
     for item in select.items:
         if isinstance(item.expression, ast.Star):
+            if (item.expression.table or found.called).lower() != found.called:
+                hint = f"write {found.called}.*, and the columns of {rows.called} by their names"
+                raise QueryError(
+                    f"{item.expression.table}.* is of rows, and what is found of many", hint, item.span
+                )
             for column in found.table.columns:
                 known = resolver.expression(ast.Name(column.name, item.span, found.called))
                 outputs.append(SourceOutput(column.name, known.term, ""))

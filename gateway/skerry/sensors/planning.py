@@ -10,15 +10,15 @@ from typing import Any
 from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.plans import Past, QueryPlan
-from skerry.planner.model.source_plans import WAIT_MS, SourceOutput, SourcePlan, Term
+from skerry.planner.model.source_plans import WAIT_MS, SourcePlan, Term
 from skerry.sensors import mote_streams
 from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
-from skerry.sensors.found import Found
-from skerry.sensors.grouping import GroupedResolver, aggregates, grouping, shown_of
+from skerry.sensors.grouping import aggregates, grouping, shown_of
 from skerry.sensors.join_planning import check_unjoined, plan_of_join, with_tables
 from skerry.sensors.mining_planning import plan_of_mining
 from skerry.sensors.never_true import never_true
+from skerry.sensors.outputs import outputs_of
 from skerry.sensors.resolver import Resolver
 from skerry.sensors.table_functions import FUNCTIONS
 from skerry.sensors.traffic import TrafficOf
@@ -71,7 +71,7 @@ def plan_of(
     table = tables[of.name.name.lower()]
     resolver = Resolver(table, of.called, shapes)
     where = resolver.condition(select.where) if select.where is not None else None
-    shown = shown_of(select, resolver, _outputs)
+    shown = shown_of(select, resolver, outputs_of)
     grouped = shown.grouped
     terms = [*shown.of_rows(), *([where] if where else [])]
     windowed, latest = grouped is not None and grouped.windows, of.latest is not None
@@ -183,46 +183,6 @@ def _wait_ms(select: ast.Select) -> int:
         hint = f"write 0 s to {duration_text(_WAIT_MAXIMUM_MS)}"
         raise QueryError(f"WAIT {duration_text(asked)}", hint, select.wait.span)
     return int(asked)
-
-
-def _outputs(select: ast.Select, resolver: Resolver) -> list[SourceOutput]:
-    found: list[SourceOutput] = []
-    for item in select.items:
-        if isinstance(item.expression, ast.Star):
-            if isinstance(resolver, GroupedResolver):
-                raise QueryError(
-                    "'*' is of a row, and this one is of many", "name groups and aggregates", item.span
-                )
-            found += _star(resolver)
-            continue
-        known = resolver.expression(item.expression)
-        name = item.alias or select.text[item.expression.span.start : item.expression.span.end]
-        found.append(_output(" ".join(name.split()), known))
-    names = [output.name for output in found]
-    for output in found:
-        if names.count(output.name) > 1:
-            raise QueryError(
-                f"two columns are named '{output.name}'", "name one of them with AS", select.items[0].span
-            )
-    return found
-
-
-def _star(resolver: Resolver) -> list[SourceOutput]:
-    """All static columns but the address, then all fields."""
-    table, found = resolver.table, list[SourceOutput]()
-    for column in table.columns:
-        if not column.fields:
-            found.append(_output(column.name, Found(resolver.column(column.name), column.unit)))
-    if table.stream is not None:
-        taken = {output.name.lower() for output in found}
-        for field in table.stream.fields:
-            name = field.name if field.name.lower() not in taken else f"{table.stream.name}.{field.name}"
-            found.append(_output(name, Found(resolver.field(field), field.unit)))
-    return found
-
-
-def _output(name: str, found: Found) -> SourceOutput:
-    return SourceOutput(name, found.term, found.unit)
 
 
 def _static_part(where: Term | None, resolver: Resolver) -> Term | None:

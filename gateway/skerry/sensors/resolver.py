@@ -8,10 +8,11 @@ from decimal import Decimal
 
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term
-from skerry.sensors import scalar_calls
+from skerry.sensors import scalar_calls, time_sums
 from skerry.sensors.call_resolver import ShapesOf, call_of, no_shapes
 from skerry.sensors.definitions import TIME, Field, SensorTable
 from skerry.sensors.found import Found
+from skerry.sensors.time_sums import time_sum
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
@@ -182,6 +183,9 @@ class Resolver:
         if node.operator == ">>":
             raise QueryError("'>>' is not for streams", "divide by 2, 4, 8 …", node.span)
         left, right = self._sides(node, beside)
+        of_times = time_sum(node, left, right)
+        if of_times is not None:
+            return of_times
         for side, where in ((left, node.left), (right, node.right)):
             _check_number(side.term, where.span)
         whole = left.term.type == right.term.type == plans.INT and node.operator != "/"
@@ -194,11 +198,16 @@ class Resolver:
         """What is reckoned with; of a sum a literal is in the unit of the other side, or of what the sum is compared with."""
         if node.operator not in "+-":
             return self.expression(node.left), self.expression(node.right)
-        if isinstance(node.left, ast.Number):
-            right = self.expression(node.right, beside)
-            return self.expression(node.left, right if right.unit else beside), right
+        if isinstance(node.left, ast.Number | ast.Text):
+            right = self.expression(node.right, time_sums.unit_from(node.right, beside))
+            return self._side(node.left, right, beside), right
         left = self.expression(node.left, beside)
-        return left, self.expression(node.right, left if left.unit else beside)
+        return left, self._side(node.right, left, beside)
+
+    def _side(self, node: ast.Expression, other: Found, beside: Found | None) -> Found:
+        """The second one that is read, by the first one or what the sum is compared with."""
+        says = bool(other.unit) or other.term.type == plans.TIMESTAMP
+        return self.expression(node, time_sums.unit_from(node, other if says else beside))
 
     def _compared(self, operator: str, left: ast.Expression, right: ast.Expression, span: Span) -> Term:
         # A literal is read as what it is compared with.

@@ -136,9 +136,10 @@ Expression = Number | Text | Null | Name | Call | Unary | Binary | IsNull | Betw
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """``*`` in the SELECT list."""
+    """``*`` in the SELECT list, or with ``table`` before its point ``a.*``: all columns of that one."""
 
     span: Span
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

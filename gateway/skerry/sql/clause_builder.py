@@ -19,7 +19,8 @@ _ROUNDS = ("round", "rounds", "epoch", "epochs")
 
 def item_of(tree: Tree[Token]) -> ast.SelectItem:
     if tree.data == "star":
-        return ast.SelectItem(ast.Star(span_of(tree)), None, span_of(tree))
+        table = str(tree.children[0]) if tree.children[0] is not None else None
+        return ast.SelectItem(ast.Star(span_of(tree), table), None, span_of(tree))
     expression, _, alias = tree.children
     return ast.SelectItem(expression_of(expression), str(alias) if alias is not None else None, span_of(tree))
 

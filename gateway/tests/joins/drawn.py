@@ -214,6 +214,8 @@ def _where(chance: random.Random, aliases: str) -> Condition | None:
 def _compared(chance: random.Random, one: str, other: str) -> Compared:
     sign = chance.choice(["=", "<>", "<", "<=", ">", ">="])
     kind = chance.random()
+    if kind < 0.04:
+        return Compared(sign, seconds_between(one, other), Value(chance.choice([-1, 0, 0.5, 2.25])))
     if kind < 0.1:
         axes = tuple(Column(alias, axis) for alias in (one, other) for axis in ("xpos", "ypos"))
         return Compared(sign, Called("DIST", axes), Value(chance.choice([0.0, 2.0, 3.5, 5.0])))
@@ -238,6 +240,11 @@ def _compared(chance: random.Random, one: str, other: str) -> Compared:
     if chance.random() < 0.15:
         right = Called("ABS", (right,))
     return Compared(sign, Column(one, chance.choice(["item", "level"])), right)
+
+
+def seconds_between(one: str, other: str) -> Calculated:
+    """``a.time - b.time``, of which rows here say µs."""
+    return Calculated("/", Calculated("-", Column(one, "time"), Column(other, "time")), Value(SECOND))
 
 
 def _combined(chance: random.Random, aliases: str) -> Condition:

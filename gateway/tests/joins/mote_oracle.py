@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.execution.join_sets import PLACES
+from skerry.joins.join import StepKind
 from skerry.planner.model.plans import Feed
 from skerry.storage.log import stream_log
 from skerry.storage.log.source_batches import SourceFiles
@@ -23,7 +24,7 @@ from skerry_protocol.attributes import BY_NAME
 @dataclass(frozen=True)
 class Question:
     """A join as a user says it. ``streams``: by alias whose rows it has, which have passed its own conditions; ``select`` and ``where`` are
-    DuckDB's; a window is of µs, or with ``rows`` of so many rows."""
+    DuckDB's; a window is of µs, or with ``rows`` of so many rows. ``kind``: how the second of two aliases is joined."""
 
     streams: Mapping[str, str]
     select: Sequence[str]
@@ -31,6 +32,7 @@ class Question:
     lateness_us: int
     window_us: int | None = None
     rows: int | None = None
+    kind: StepKind = "inner"
 
 
 def answers(
@@ -56,12 +58,35 @@ def answers(
             f"WHERE p.before IS NULL OR said.time >= p.before - {asked.lateness_us}"
         )
     aliases = list(asked.streams)
+    if asked.kind != "inner":
+        return Counter(connection.execute(_stepped(asked)).fetchall())
     pairs = [(one, other) for place, one in enumerate(aliases) for other in aliases[place + 1 :]]
     within = [asked.where, *(_within(asked, one, other) for one, other in pairs)]
     tables_of = ", ".join(f"rows_of_{alias} AS {alias}" for alias in aliases)
     latest = f"greatest({', '.join(f'{alias}.time' for alias in aliases)})"
     sql = f"SELECT {latest}, {', '.join(asked.select)} FROM {tables_of} WHERE {' AND '.join(within)}"
     return Counter(connection.execute(sql).fetchall())
+
+
+def _stepped(asked: Question) -> str:
+    """LEFT and ASOF, so far as progress has decided it: which row is the latest, once it is past the first one's; that none is met, once it
+    is past the window."""
+    one, other = asked.streams
+    asof = asked.kind.startswith("asof")
+    on = [asked.where, _within(asked, one, other), *([f"{other}.time <= {one}.time"] if asof else [])]
+    side = "LEFT" if asked.kind.endswith("left") else "INNER"
+    progress = f"(SELECT max(time) FROM progress) - {asked.lateness_us}"
+    known = f"{one}.time < {progress}"
+    if not asof:
+        known = f"({other}.time IS NOT NULL OR {one}.time + {asked.window_us} < {progress})"
+    found = (
+        f"SELECT greatest({one}.time, {other}.time), {', '.join(asked.select)} FROM rows_of_{one} AS {one} "
+        f"{side} JOIN rows_of_{other} AS {other} ON {' AND '.join(on)} WHERE {known}"
+    )
+    if asof:
+        order = f"PARTITION BY {one}.number ORDER BY {other}.time DESC, {other}.number DESC"
+        found += f" QUALIFY row_number() OVER ({order}) = 1"
+    return found
 
 
 def _within(asked: Question, one: str, other: str) -> str:

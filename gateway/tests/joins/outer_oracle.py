@@ -92,6 +92,13 @@ def decided(join: Join, times: Mapping[int, int], numbers: Sequence[int | None])
     return min(passing, default=AT_END)
 
 
+def _is_for_asof(part: Condition) -> bool:
+    """Whether it is an equality with each alias on one side, as DuckDB's ASOF JOIN needs them."""
+    if not isinstance(part, Compared) or part.operator != "=":
+        return False
+    return max(len(aliases_of(side)) for side in (part.left, part.right)) < 2
+
+
 def _check_asof(
     join: Join, sql_of: SqlOf, found: list[tuple[object, ...]], connection: duckdb.DuckDBPyConnection
 ) -> None:
@@ -99,7 +106,7 @@ def _check_asof(
     (one, other), [step] = join.aliases, join.steps
     on = conjuncts(step.on)
     between = [part for part in on if aliases_of(part) == {one, other}]
-    if not between or not all(isinstance(part, Compared) and part.operator == "=" for part in on):
+    if not between or not all(map(_is_for_asof, on)):
         return
     own = [conjuncts(join.where), [part for part in on if aliases_of(part) == {other}]]
     of = [

@@ -28,12 +28,15 @@ from gateway.tests.joins.test_joins_with_motes import (
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
+from skerry.joins.join import StepKind
 from skerry.service.gateway import Gateway
 from skerry.service.queries import UserQuery
 from skerry_protocol import codec
 
 #: Joins in `make test`, and epochs of rows.
 JOINS, EPOCHS = 16, 25
+#: How they are joined, one after the other.
+KINDS: tuple[StepKind, ...] = ("inner", "left", "inner", "asof left", "left", "inner", "asof", "inner")
 #: What motes alone decide.
 OWN = ["", "light > 100", "nodeid < 3", "light IS NULL OR light > 50", "temp > 22", "room = 1 AND light > 50"]
 #: What two motes decide, as users say it, and as DuckDB reads it where that is otherwise.
@@ -66,33 +69,51 @@ class Drawn:
     asked: Question
 
     @classmethod
-    def draw(cls, chance: random.Random) -> Drawn:
-        """Of motes with motes, with the source, or with both."""
-        aliases = chance.choice(["st", "st", "sw", "stw"])
+    def draw(cls, chance: random.Random, kind: StepKind) -> Drawn:
+        """Of motes with motes, with the source, or with both; unless it is a plain one, of two."""
+        inner = kind == "inner"
+        aliases = chance.choice(["st", "st", "sw", "stw"] if inner else ["st", "sw", "sw", "ws"])
         own = {alias: chance.choice(OWN) for alias in aliases if alias != "w"}
-        said, parts = [f"({condition})" for condition in _named(own)], list[str]()
+        alone = {alias: [f"({one})" for one in _named({alias: own[alias]})] for alias in own} | (
+            {"w": ["w.id = 1"]} if "w" in aliases else {}
+        )
+        said, parts = list[str](), list[str]()
         if "t" in aliases:
             for text in chance.sample(list(BETWEEN), chance.randint(1, 2)):
                 said.append(f"({text})")
                 parts.append(f"({BETWEEN[text] or text})")
         if "w" in aliases:
             beside = chance.choice(BESIDE)
-            said += [f"({beside})", "w.id = 1"]
+            said.append(f"({beside})")
             parts.append(f"({beside})")
-        lateness, rows = chance.choice([1, 3]), chance.random() < 0.3
+        lateness, rows = chance.choice([1, 3]), inner and chance.random() < 0.3
         size = chance.randint(1, 3) if rows else chance.choice([0, 500, 1000, 2000])
         columns = [f"{alias}.{'n' if alias == 'w' else 'nodeid'}" for alias in aliases]
         columns += [f"{alias}.epoch" for alias in own]
         named = ", ".join(f"{column} AS {column.replace('.', '_')}" for column in columns)
-        tables = ", ".join(f"{'weather' if alias == 'w' else 'sensors'} AS {alias}" for alias in aliases)
-        sql = (
-            f"SELECT time, {named} FROM {tables} WINDOW {size} {'ROWS' if rows else 'ms'} WHERE {' AND '.join(said)} "
-            f"LATENESS {lateness} s SAMPLE PERIOD 1 s"
-        )
+        tables = [f"{'weather' if alias == 'w' else 'sensors'} AS {alias}" for alias in aliases]
+        window = f"WINDOW {size} {'ROWS' if rows else 'ms'}"
+        if inner:
+            where = [*(one for of in alone.values() for one in of), *said]
+            joined = f"{', '.join(tables)} {window}"
+        else:
+            where = alone[aliases[0]]
+            on = " AND ".join([*alone[aliases[1]], *said])
+            joined = f"{tables[0]} {kind.upper()} JOIN {tables[1]} ON {on} {window}"
+        chosen = f"WHERE {' AND '.join(where)} " if where else ""
+        sql = f"SELECT time, {named} FROM {joined} {chosen}LATENESS {lateness} s SAMPLE PERIOD 1 s"
         # Aliases of one question have the same rows.
         streams = {alias: f"motes_{OWN.index(own[alias])}" if alias in own else "w" for alias in aliases}
-        window = {"rows": size} if rows else {"window_us": 1000 * size}
-        return cls(sql, own, Question(streams, columns, " AND ".join(parts), lateness * SECOND, **window))
+        asked = Question(
+            streams,
+            columns,
+            " AND ".join(parts),
+            lateness * SECOND,
+            window_us=None if rows else 1000 * size,
+            rows=size if rows else None,
+            kind=kind,
+        )
+        return cls(sql, own, asked)
 
 
 def _named(own: Mapping[str, str]) -> list[str]:
@@ -114,7 +135,7 @@ def test_drawn_joins_of_motes_answer_what_duckdb_does(
     prepare(connection)
     with opened(peer, tmp_path) as gateway:
         ask_of_weather(gateway)
-        drawn = [Drawn.draw(chance) for _ in range(JOINS)]
+        drawn = [Drawn.draw(chance, KINDS[place % len(KINDS)]) for place in range(JOINS)]
         queries = [ask(gateway, one.sql) for one in drawn]
         wait_for(lambda: peer.programs().keys() >= {stream.query for stream in now_running(gateway)})
         running = Running(tmp_path)

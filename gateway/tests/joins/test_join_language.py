@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 
 from skerry.planner.model.source_plans import SourcePlan
 from skerry.sensors.definitions import SensorTable, define
-from skerry.sensors.evaluate import DECIMAL, passes
+from skerry.sensors.evaluate import DECIMAL, MOMENT, evaluate, passes
 from skerry.sensors.planning import planned
 from skerry.sql import sensor_statements
 from skerry.sql.errors import QueryError
@@ -70,16 +71,100 @@ def test_a_column_may_be_called_true() -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["TRUE", "a.ok = TRUE AND b.ok = FALSE", "a.level > b.level + 1 ppm", "a.level - 1 ppm = b.level"],
+    [
+        "TRUE",
+        "a.ok = TRUE AND b.ok = FALSE",
+        "a.level > b.level + 1 ppm",
+        "a.level - 1 ppm = b.level",
+        "a.time - b.time BETWEEN 5 s AND 10 s",
+        "abs(a.time - b.at) < 500 ms OR a.time > b.time + 5 s",
+    ],
 )
 def test_a_join_takes_them_too(condition: str) -> None:
     assert plan_of(f"{PAIRS} WINDOW 1 min WHERE {condition}").join is not None
+
+
+FIELDS = ["id", "xpos", "ok", "gas", "level", "at"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT * FROM detectors a, detectors b WINDOW 1 s", [f"{of}.{name}" for of in "ab" for name in FIELDS]),
+        ("SELECT b.*, a.gas FROM detectors a, detectors b WINDOW 1 s", [*(f"b.{name}" for name in FIELDS), "a.gas"]),
+        ("SELECT A.* FROM detectors a LEFT JOIN detectors b ON b.gas = a.gas WINDOW 1 s", [f"a.{name}" for name in FIELDS]),
+        ("SELECT d.*, d.level > 1 AS much FROM detectors d", [*FIELDS, "much"]),
+        ("SELECT detectors.* FROM detectors", FIELDS),
+        ("SELECT detectors.*, s.nodeid FROM detectors, sensors s WINDOW 1 s", [*(f"detectors.{name}" for name in FIELDS), "s.nodeid"]),
+    ],
+)  # fmt: skip
+def test_a_star_may_be_of_one_table(sql: str, names: list[str]) -> None:
+    assert [output.name for output in plan_of(sql).outputs] == names
+
+
+def test_a_star_of_motes_has_what_they_report() -> None:
+    both = plan_of("SELECT s.*, d.gas FROM sensors s, detectors d WINDOW 1 s").outputs
+    assert {"s.nodeid", "s.temp", "s.light", "d.gas"} <= {output.name for output in both}
+    assert next(output.unit for output in both if output.name == "s.temp") == "degC"
+
+
+NOON = datetime(2002, 11, 6, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected", "unit"),
+    [
+        ("time - at", [2.5, None, -0.000001], "s"),
+        ("abs(at - time)", [2.5, None, 0.000001], "s"),
+        ("time - at > 2500 ms", [False, None, False], ""),
+        ("time - at BETWEEN -1 s AND 1 min", [True, None, True], ""),
+        ("1 min - (time - at)", [57.5, None, 60.000001], "s"),
+        ("time - '2002-11-06 11:59:00' = 1 min", [True, True, True], ""),
+        ("at + 2500 ms = time", [True, None, False], ""),
+        ("1 h + time - 3600 = time", [True, True, True], ""),
+        ("time > '2002-11-06 12:00:01' - 2 s", [True, True, True], ""),
+        ("time + (1 min - 60 s) = time", [True, True, True], ""),
+        ("time - 1 min", [NOON - timedelta(minutes=1)] * 3, ""),
+        ("time + xpos / 1 - 1e17", [None, None, None], ""),
+    ],
+)
+def test_times_are_subtracted(expression: str, expected: list[object], unit: str) -> None:
+    [output] = plan_of(f"SELECT {expression} AS found FROM detectors").outputs
+    at = [NOON - timedelta(seconds=2.5), None, NOON + timedelta(microseconds=1)]
+    columns = {
+        "_time": pa.array([NOON] * 3, MOMENT),
+        "reading.at": pa.array(at, MOMENT),
+        "xpos": pa.array([1.0] * 3),
+    }
+    assert evaluate(output.term, columns, 3).to_pylist() == expected
+    assert output.unit == unit
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("time + time", "two times are added"),
+        ("5 min - time", "a time less a length is a time, as in a.time - 5 min"),
+        ("time - xpos", "a length of time is in s, and this is in m"),
+        ("time + 5 ppm", "unit 'ppm' does not fit"),
+        ("time - gas", "TEXT is no length of time"),
+        ("time - 'noon'", "'noon' is no time"),
+        ("time * 2", "a time is no number"),
+        ("time - at = level", "s is compared with ppm"),
+        ("e.*", "unknown table 'e'"),
+    ],
+)
+def test_what_is_no_time_and_no_table_is_told(what: str, said: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(said)):
+        plan_of(f"SELECT {what} FROM detectors")
 
 
 @pytest.mark.parametrize(
     ("behind", "said"),
     [
         (", detectors c WINDOW 1 h WHERE a.level > b.level + 1 V", "it is in ppm"),
+        ("WINDOW 1 h WHERE a.time + b.id > b.time", "subtract the times, as in a.time - c.time < b.length"),
+        ("WINDOW 1 h WHERE a.time - b.time > 5 ppm", "it is in s"),
         ("WINDWO 1 h WHERE a.gas = b.gas", "did you mean WINDOW?"),
         ("WINDOW 1 h WHERE a.gas = b.gas LATNESS 1 s", "did you mean LATENESS?"),
         ("WINDOW -1 s", "a window has a length, as in WINDOW 10 min, or WINDOW 5 ROWS"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from gateway.tests.joins.drawn import (
     sql_of,
     with_places,
 )
-from skerry.joins.conditions import Column, aliases_of, columns_of, conjuncts
+from skerry.joins.conditions import Column, Condition, aliases_of, columns_of, conjuncts
 from skerry.joins.join import Join
 from skerry.joins.progress import AT_END
 from skerry.joins.windows import Window
@@ -37,6 +38,8 @@ CREATE = (
 )
 #: As of :data:`skerry.execution.join_sets.PLACES`.
 PLACES = 20
+#: The seconds between two times as DuckDB reads them of µs.
+_BETWEEN = re.compile(r"\(\((\w\.time) - (\w\.time)\) / 1000000\)")
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,11 @@ class Aggregated:
         select = Column(item, "item"), Column(name, "name"), Column(level, "level")
         return replace(join, select=select), cls(item, name, level, chance.random() < 0.7, *windows)
 
-    @property
-    def columns(self) -> str:
+    def columns(self, apart: str) -> str:
         """Behind SELECT, in skerry's words."""
         length = f"{self.length_s} s" if self.length_s else "start"
         named = {"c": "COUNT(*", "s": f"SUM({self.level}.level", "v": f"AVG({self.level}.level", "m": f"MIN({self.name}.name",
-                 "d": f"COUNT(DISTINCT {self.name}.name", "t": f"MAX({self.item}.n"}  # fmt: skip
+                 "d": f"COUNT(DISTINCT {self.name}.name", "t": f"MAX({self.item}.n", "p": f"MIN({apart}"}  # fmt: skip
         made = [f"{begun}, {length}, {self.slide_s} s) AS {name}" for name, begun in named.items()]
         return ", ".join([*([f"{self.item}.item AS g"] if self.grouped else []), *made])
 
@@ -76,8 +78,8 @@ class Aggregated:
         self, join: Join, found: Counter[tuple[object, ...]], connection: duckdb.DuckDBPyConnection
     ) -> Counter[tuple[object, ...]]:
         """What DuckDB makes of the answers: by time, own numbers and selected columns."""
-        names = ["time", *(f"{alias}_n" for alias in join.aliases), "item", "name", "level"]
-        kinds = [pa.int64()] * (len(names) - 2) + [pa.string(), pa.float64()]
+        names = ["time", *(f"{alias}_n" for alias in join.aliases), "item", "name", "level", "apart"]
+        kinds = [pa.int64()] * (len(names) - 3) + [pa.string(), pa.float64(), pa.float64()]
         rows = [dict(zip(names, row, strict=True)) for row in found.elements()]
         connection.register("found", pa.Table.from_pylist(rows, pa.schema(zip(names, kinds, strict=True))))
         length, slide = self.length_s * 1_000_000, self.slide_s * 1_000_000
@@ -86,7 +88,7 @@ class Aggregated:
         within = f"time < ends AND time >= ends - {length}" if length else "time < ends"
         group = ", item" if self.grouped else ""
         asked = (
-            f"SELECT ends{group}, count(*), sum(level), avg(level), min(name), count(DISTINCT name), max({self.item}_n) "
+            f"SELECT ends{group}, count(*), sum(level), avg(level), min(name), count(DISTINCT name), max({self.item}_n), min(apart) "
             f"FROM (SELECT unnest(range({first}, {last} + 1, {slide})) AS ends) JOIN found ON {within} GROUP BY ends{group}"
         )
         return Counter(connection.execute(asked).fetchall() if rows else [])
@@ -103,22 +105,28 @@ def insert(addresses: Sequence[str]) -> str:
 
 
 def sql(join: Join, aggregated: Aggregated | None = None) -> str:
-    """A join of streams s0, s1, …, which are the tuples of kind 0, 1, …: its answer's time, each row's own number, what was drawn; or
-    aggregates of these."""
+    """A join of streams s0, s1, …, which are the tuples of kind 0, 1, …: its answer's time, each row's own number, what was drawn, how far
+    its first and its last row are apart; or aggregates of these."""
+    apart = f"{join.aliases[0]}.time - {join.aliases[-1]}.time"
     if aggregated is not None:
-        return f"SELECT time, {aggregated.columns} {_from(join)} {aggregated.groups}"
+        return f"SELECT time, {aggregated.columns(apart)} {_from(join)} {aggregated.groups}"
     selected = [f"{one}.n AS {one}_n" for one in join.aliases]
     selected += [f"{column.alias}.{column.name} AS {column.alias}_{column.name}" for column in join.select]
-    return f"SELECT time, {', '.join(selected)} {_from(join)}"
+    return f"SELECT time, {', '.join(selected)}, {apart} AS apart {_from(join)}"
+
+
+def _said(condition: Condition) -> str:
+    """As users say it."""
+    return _BETWEEN.sub(r"(\1 - \2)", sql_of(condition))
 
 
 def _from(join: Join) -> str:
     """FROM and what stands behind it."""
     # Each part, with the aliases of which the last one is where it is asked.
     parts = [((alias,), f"{alias}.kind = {stream[1:]}") for alias, stream in join.streams.items()]
-    parts += [(tuple(aliases_of(one)), sql_of(one)) for one in conjuncts(join.where)]
+    parts += [(tuple(aliases_of(one)), _said(one)) for one in conjuncts(join.where)]
     for step, alias in zip(join.steps, join.aliases[1:], strict=False):
-        parts += [((alias,), sql_of(one)) for one in conjuncts(step.on)]
+        parts += [((alias,), _said(one)) for one in conjuncts(step.on)]
     windows = [(tuple(pair), one) for pair, window in join.windows.items() for one in _windows(pair, window)]
     lateness = f"LATENESS {join.lateness_us / 1000:f} ms"
     if len(join.select) % 2 or join.is_outer:
@@ -181,7 +189,8 @@ def answers(
     count for progress alone."""
     case = _of_sources(join, streams, connection)
     join = case.join
-    latest = max((row[1] for rows in case.streams.values() for row in rows), default=0)
+    times = {row[0]: row[1] for rows in case.streams.values() for row in rows}
+    latest = max(times.values(), default=0)
     count = len(join.aliases)
     right = expected(case, connection)
     if join.is_outer and not ended:
@@ -192,12 +201,19 @@ def answers(
             row[0],
             *(None if number is None else own[int(number)] for number in row[1 : 1 + count]),
             *row[1 + count :],
+            _apart(times, row[1], row[count]),
         )  # type: ignore[call-overload]
         for row in right
         if min(number for number in row[1 : 1 + count] if number is not None) >= since << PLACES  # type: ignore[type-var,operator]
         if ended or not join.graph.has_rows or int(row[0]) <= latest - join.lateness_us  # type: ignore[call-overload]
     ]
     return Counter(found)
+
+
+def _apart(times: Mapping[int, int], first: object, last: object) -> float | None:
+    """Seconds between two rows by their numbers; None: one is missing."""
+    there = [times[number] for number in (first, last) if isinstance(number, int)]
+    return (there[0] - there[1]) / 1_000_000 if len(there) > 1 else None
 
 
 def _of_sources(join: Join, streams: Mapping[str, list[Row]], connection: duckdb.DuckDBPyConnection) -> Case:

@@ -58,8 +58,8 @@ def query_of(stream: int) -> str:
 @dataclass(frozen=True, slots=True)
 class Term:
     """``op``: ``column`` or ``literal``, whose ``value`` says which; a comparison, ``AND``, ``OR``, ``NOT``, ``+ - * / %``, ``NEGATE``,
-    ``IS NULL``, ``LIKE`` with the pattern as ``value``, or ``CALL`` of the function that ``value`` names. ``type``: one of those above, of
-    an array with ``[]`` behind it. Decimals and times are texts."""
+    ``MICROSECONDS`` of a time since 1970, ``IS NULL``, ``LIKE`` with the pattern as ``value``, or ``CALL`` of the function that ``value``
+    names. ``type``: one of those above, of an array with ``[]`` behind it. Decimals and times are texts."""
 
     op: str
     type: str

@@ -35,7 +35,7 @@ def outputs(draft: Draft) -> Draft:
     resolver = Resolver(period_ms=draft.period_ms, scope=scope)
     for item in select.items:
         if isinstance(item.expression, ast.Star):
-            found += [_output(name, expr) for name, expr in scope.star()]
+            found += [_output(name, expr) for name, expr in scope.star(item.expression)]
             continue
         found.append(_output(_called(item, select.text), resolver.expression(item.expression)))
     names = [output.name for output in found]

@@ -149,18 +149,26 @@ class Scope:
             )
         return build.attribute(entry)
 
-    def star(self) -> list[tuple[str, Expr]]:
-        """What ``*`` stands for: all attributes, all fields with the time of their row."""
+    def star(self, node: ast.Star) -> list[tuple[str, Expr]]:
+        """What ``*`` stands for: all attributes, all fields with the time of their row; or those of one table alone. Raises QueryError."""
         columns: list[tuple[str, Expr]] = []
-        if self.sensors is not None:
+        called = [self.sensors] if self.sensors is not None else []
+        called += [source.called for source in self.sources] + [joined.called for joined in self.tables]
+        own = node.table.lower() if node.table is not None else None
+        if own is not None and own not in map(str.lower, called):
+            hint = f"{did_you_mean(own, called)}it is {' or '.join(called)}"
+            raise QueryError(f"unknown table '{node.table}'", hint, node.span)
+        if self.sensors is not None and own in (None, self.sensors.lower()):
             columns += [(entry.name, build.attribute(entry)) for entry in ATTRIBUTES]
         for i, source in enumerate(self.sources):
+            if own not in (None, source.called.lower()):
+                continue
             prefix = f"{source.called}." if self.sensors is not None or len(self.sources) > 1 else ""
             columns.append((f"{prefix}{TIME_NAME}", _time(i, source)))
             for index, entry in enumerate(source.point.fields):
                 columns.append((f"{prefix}{entry.name}", _field(i, source, index)))
         for joined in self.tables:
-            for described in joined.schema.columns:
+            for described in joined.schema.columns if own in (None, joined.called.lower()) else ():
                 column = joined.column(described.name)
                 assert column is not None
                 columns.append((f"{joined.called}.{described.name}", column))

@@ -31,7 +31,9 @@ class StreamPast:
     def __init__(
         self, sources: Sources, stream: int, columns: Mapping[str, str], check: Callable[[], None]
     ) -> None:
-        self._sources, self._stream, self._columns, self._check = sources, stream, columns, check
+        self._sources, self._stream, self._check = sources, stream, check
+        # The rows' own time is read in any case.
+        self._columns = {name: kind for name, kind in columns.items() if name != plans.TIME}
         begin = begins(stream)
         self._files = [file for file in sources.files if Path(file.path).parent.name.startswith(begin)]
 
