@@ -225,8 +225,17 @@ void way_idle(struct way *way)
     uint8_t most = way->previous == WIRE_NO_NODE ? WAY_IDLE - 2 : WAY_IDLE;
     if (way->idle <= most)
         way->idle++;
-    if (way->idle > most && !way_has_records(way))
+    if (way->idle <= most)
+        return;
+    if (!way_has_records(way))
         release(way);
+    else if (way->by_place && way->previous == WIRE_NO_NODE && !way->opening && !way->ready) {
+        /* Nobody has said that it leads there: a mote of it has forgotten it. What waits here would
+         * wait for as long as more of it comes. */
+        open_anew(way);
+        leading_again(way);
+        way->idle = 0;
+    }
 }
 
 /* What a WAY_OPEN says of a place; NULL: it is none. */
