@@ -204,6 +204,9 @@ static NOT_INLINED void plan_all(void)
     }
     sensor_hold(held);
     fast_start();
+    /* What network time has yet to reach may be the present tick here: it is looked at later. */
+    if (clock_reached(local, wake))
+        wake = local + 1;
     if (any)
         timer_start(&epochs.next, wake, update_all);
 }

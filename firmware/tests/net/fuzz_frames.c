@@ -23,15 +23,7 @@
 #include "net/transport/transport_conf.h"
 #include "net/transport/way_table.h"
 #include "query/query.h"
-
-static uint64_t state;
-static uint32_t draw(uint32_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 32) % below;
-}
+#include "tests/fuzz.h"
 
 #define MOTE 7
 static bool root;
@@ -51,27 +43,27 @@ static const uint8_t types[] = {
 
 static int16_t coordinate(void)
 {
-    return (int16_t)(draw(16) ? (int)draw(4000) - 2000 : (int)draw(65536) - 32768);
+    return (int16_t)(below(16) ? (int)below(4000) - 2000 : (int)below(65536) - 32768);
 }
 
 /* A way from one of few motes to one of few, so that packets meet what others have made. */
 static uint8_t way_open(uint8_t *body)
 {
     struct wire_way_open *open = (struct wire_way_open *)body;
-    bool by_place = draw(2);
-    *open = (struct wire_way_open){.source = (uint16_t)draw(12),
-                                   .number = (uint8_t)draw(3),
-                                   .flags = (uint8_t)(by_place ? 2 + 4 * draw(2) : draw(2)),
-                                   .destination = draw(4) ? (uint16_t)draw(20) : WIRE_NO_NODE,
-                                   .hop = (uint8_t)(1 + draw(6)),
-                                   .every = (uint8_t)(2 + draw(7))};
-    if (!by_place && draw(2))
+    bool by_place = below(2);
+    *open = (struct wire_way_open){.source = (uint16_t)below(12),
+                                   .number = (uint8_t)below(3),
+                                   .flags = (uint8_t)(by_place ? 2 + 4 * below(2) : below(2)),
+                                   .destination = below(4) ? (uint16_t)below(20) : WIRE_NO_NODE,
+                                   .hop = (uint8_t)(1 + below(6)),
+                                   .every = (uint8_t)(2 + below(7))};
+    if (!by_place && below(2))
         return sizeof *open;
     if (!by_place) { /* a path vector */
-        uint8_t vector = (uint8_t)draw(WIRE_VECTOR_MAXIMUM + 2);
+        uint8_t vector = (uint8_t)below(WIRE_VECTOR_MAXIMUM + 2);
         open->flags = WIRE_WAY_VECTOR;
         for (uint8_t i = 0; i < vector; i++)
-            open->more[i] = (uint8_t)(draw(16) ? draw(20) : draw(256));
+            open->more[i] = (uint8_t)(below(16) ? below(20) : below(256));
         return (uint8_t)(sizeof *open + vector);
     }
     struct wire_way_place *place = (struct wire_way_place *)open->more;
@@ -81,74 +73,74 @@ static uint8_t way_open(uint8_t *body)
                                      .sender_y = coordinate(),
                                      .entered_x = coordinate(),
                                      .entered_y = coordinate(),
-                                     .crossed = (uint16_t)draw(65536),
-                                     .first = (uint16_t)draw(20),
-                                     .second = (uint16_t)draw(20),
-                                     .left = (uint8_t)draw(66)};
+                                     .crossed = (uint16_t)below(65536),
+                                     .first = (uint16_t)below(20),
+                                     .second = (uint16_t)below(20),
+                                     .left = (uint8_t)below(66)};
     return sizeof *open + sizeof *place;
 }
 
 /* A body that its handler takes for good, at least in its fixed part. */
 static uint8_t plausible_body(uint8_t type, uint8_t *body)
 {
-    uint8_t length = (uint8_t)draw(105);
+    uint8_t length = (uint8_t)below(105);
     for (uint8_t i = 0; i < 110; i++)
-        body[i] = (uint8_t)draw(256);
+        body[i] = (uint8_t)below(256);
     if (type == WIRE_PACKET_BEACON) {
         struct wire_beacon *beacon = (struct wire_beacon *)body;
         beacon->root = 0;
-        beacon->parent = draw(6) ? (uint16_t)draw(20) : me;
-        beacon->query_version = (uint16_t)(version - draw(2));
-        beacon->session = 1 + (draw(2000) == 0);
-        beacon->level = (uint8_t)draw(12);
-        beacon->cost = (uint16_t)draw(400);
-        beacon->ticks = (uint16_t)draw(33000);
-        beacon->seconds = clock_uptime() + draw(3);
-        if (draw(4)) { /* such as they are, mostly */
+        beacon->parent = below(6) ? (uint16_t)below(20) : me;
+        beacon->query_version = (uint16_t)(version - below(2));
+        beacon->session = 1 + (below(2000) == 0);
+        beacon->level = (uint8_t)below(12);
+        beacon->cost = (uint16_t)below(400);
+        beacon->ticks = (uint16_t)below(33000);
+        beacon->seconds = clock_uptime() + below(3);
+        if (below(4)) { /* such as they are, mostly */
             struct wire_slots_entry *announced = (struct wire_slots_entry *)beacon->neighbours,
-                                    *end = announced + draw(3);
+                                    *end = announced + below(3);
             for (; announced < end; announced++) {
                 announced->srt = 0;
-                announced->start = (uint8_t)(clock_uptime() / 16 + draw(4));
-                announced->table = draw(3) ? draw(8) << 4 * draw(6) | draw(32) << 24 : 0;
+                announced->start = (uint8_t)(clock_uptime() / 16 + below(4));
+                announced->table = below(3) ? below(8) << 4 * below(6) | below(32) << 24 : 0;
             }
-            struct wire_srt_entry *entry = (struct wire_srt_entry *)end, *last = entry + draw(4);
+            struct wire_srt_entry *entry = (struct wire_srt_entry *)end, *last = entry + below(4);
             for (; entry < last; entry++)
-                entry->srt = (uint8_t)draw(4);
+                entry->srt = (uint8_t)below(4);
             beacon->srts_length = (uint8_t)((uint8_t *)last - (uint8_t *)beacon->neighbours);
-            return (uint8_t)(sizeof *beacon + beacon->srts_length + 3 * draw(13));
+            return (uint8_t)(sizeof *beacon + beacon->srts_length + 3 * below(13));
         }
-        return (uint8_t)(sizeof *beacon + 3 * draw(13));
+        return (uint8_t)(sizeof *beacon + 3 * below(13));
     }
     if (type == WIRE_PACKET_QUERY_INSTALL) {
         struct wire_query_install *install = (struct wire_query_install *)body;
         static const uint8_t code[] = {WIRE_OP_ATTR, WIRE_ATTRIBUTE_TEMP};
-        struct wire_query_program program = {.flags = (uint8_t)draw(3),
-                                             .period = 1000 * (1 + draw(9)),
-                                             .start = draw(100),
+        struct wire_query_program program = {.flags = (uint8_t)below(3),
+                                             .period = 1000 * (1 + below(9)),
+                                             .start = below(100),
                                              .end = WIRE_FOREVER};
-        struct wire_program_field field = {.format = 1 + (uint8_t)draw(5),
+        struct wire_program_field field = {.format = 1 + (uint8_t)below(5),
                                            .aggregate =
-                                               program.flags & 1 ? 1 + (uint8_t)draw(5) : 0,
+                                               program.flags & 1 ? 1 + (uint8_t)below(5) : 0,
                                            .code_length = 2};
-        install->query = 1 + (uint8_t)draw(9);
-        if (draw(4) == 0)
+        install->query = 1 + (uint8_t)below(9);
+        if (below(4) == 0)
             version++;
-        install->query_version = (uint16_t)(version - (draw(8) ? 0 : draw(5)));
+        install->query_version = (uint16_t)(version - (below(8) ? 0 : below(5)));
         install->offset = 0;
         install->total = sizeof program + sizeof field + sizeof code;
         memcpy(install->data, &program, sizeof program);
         memcpy(install->data + sizeof program, &field, sizeof field);
         memcpy(install->data + sizeof program + sizeof field, code, sizeof code);
-        if (draw(2)) { /* a semantic routing tree, or a query that goes by one */
+        if (below(2)) { /* a semantic routing tree, or a query that goes by one */
             uint8_t *at = install->data + install->total;
-            bool tree = draw(3) == 0;
+            bool tree = below(3) == 0;
             struct wire_program_field clause = {.aggregate = tree ? WIRE_AGGREGATE_SRT
                                                                   : WIRE_AGGREGATE_ROUTE};
-            struct wire_srt srt = {.srt = 1 + (uint8_t)draw(3), .policy = (uint8_t)draw(4)};
+            struct wire_srt srt = {.srt = 1 + (uint8_t)below(3), .policy = (uint8_t)below(4)};
             struct wire_srt_axis axis = {.attribute =
-                                             draw(2) ? WIRE_ATTRIBUTE_NODEID : WIRE_ATTRIBUTE_TEMP,
-                                         .step = 1 + draw(9)};
+                                             below(2) ? WIRE_ATTRIBUTE_NODEID : WIRE_ATTRIBUTE_TEMP,
+                                         .step = 1 + below(9)};
             clause.code_length = tree ? sizeof srt + sizeof axis : sizeof(struct wire_route);
             memcpy(at, &clause, sizeof clause);
             memcpy(at + sizeof clause, &srt, tree ? sizeof srt : 1);
@@ -162,34 +154,34 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         struct wire_command *command = (struct wire_command *)body;
         if (command->op == WIRE_COMMAND_REBOOT)
             command->op = WIRE_COMMAND_PING;
-        command->target = draw(2) ? me : WIRE_BROADCAST;
-        if (draw(3) == 0) { /* a ping, to a mote or a place */
-            uint16_t to_seconds[2] = {draw(4) ? (uint16_t)draw(20) : WIRE_NO_NODE,
-                                      (uint16_t)draw(60)};
+        command->target = below(2) ? me : WIRE_BROADCAST;
+        if (below(3) == 0) { /* a ping, to a mote or a place */
+            uint16_t to_seconds[2] = {below(4) ? (uint16_t)below(20) : WIRE_NO_NODE,
+                                      (uint16_t)below(60)};
             int32_t place[2] = {coordinate() * 10, coordinate() * 10};
-            command->op = draw(3) ? WIRE_COMMAND_PING_TO : WIRE_COMMAND_PING_BY;
+            command->op = below(3) ? WIRE_COMMAND_PING_TO : WIRE_COMMAND_PING_BY;
             memcpy(command->arguments, to_seconds, sizeof to_seconds);
             memcpy(command->arguments + sizeof to_seconds, place, sizeof place);
-            return (uint8_t)(sizeof *command + sizeof to_seconds + (draw(2) ? sizeof place : 0));
+            return (uint8_t)(sizeof *command + sizeof to_seconds + (below(2) ? sizeof place : 0));
         }
-        return (uint8_t)(sizeof *command + draw(20));
+        return (uint8_t)(sizeof *command + below(20));
     }
     if (type == WIRE_PACKET_WAY_OPEN)
         return way_open(body);
     if (type == WIRE_PACKET_WAY_STATE || type == WIRE_PACKET_CARRIED) {
         struct wire_carried *carried_frame = (struct wire_carried *)body;
-        carried_frame->source = (uint16_t)draw(12);
-        carried_frame->number = (uint8_t)draw(3);
-        carried_frame->record[0] = draw(8) ? WIRE_CARRIES_PING : (uint8_t)draw(256);
-        carried_frame->deadline = (uint16_t)(clock_uptime() + draw(40));
+        carried_frame->source = (uint16_t)below(12);
+        carried_frame->number = (uint8_t)below(3);
+        carried_frame->record[0] = below(8) ? WIRE_CARRIES_PING : (uint8_t)below(256);
+        carried_frame->deadline = (uint16_t)(clock_uptime() + below(40));
         return type == WIRE_PACKET_WAY_STATE
                    ? (uint8_t)sizeof(struct wire_way_state)
-                   : (uint8_t)(sizeof *carried_frame + 1 + draw(WIRE_CARRIED_MAXIMUM));
+                   : (uint8_t)(sizeof *carried_frame + 1 + below(WIRE_CARRIED_MAXIMUM));
     }
     if (type == WIRE_PACKET_TRAIL) {
         struct wire_trail *trail = (struct wire_trail *)body;
-        trail->destination = (uint16_t)draw(20);
-        trail->hop = (uint8_t)(1 + draw(9));
+        trail->destination = (uint16_t)below(20);
+        trail->hop = (uint8_t)(1 + below(9));
         return sizeof *trail;
     }
     if (type == WIRE_PACKET_POSITION) {
@@ -197,56 +189,56 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         position->x = coordinate();
         position->y = coordinate();
         memcpy(position->asked, &me, sizeof me);
-        return (uint8_t)(sizeof *position + 2 * draw(WIRE_POSITIONS_ASKED + 1));
+        return (uint8_t)(sizeof *position + 2 * below(WIRE_POSITIONS_ASKED + 1));
     }
     if (type == WIRE_PACKET_BUNDLE) {
         uint8_t at = 1;
-        if (draw(16)) /* of this session */
-            body[0] = (uint8_t)(tree_session() * WIRE_BUNDLE_SESSION + draw(WIRE_BUNDLE_SESSION));
+        if (below(16)) /* of this session */
+            body[0] = (uint8_t)(tree_session() * WIRE_BUNDLE_SESSION + below(WIRE_BUNDLE_SESSION));
         while (at < 70) {
             struct wire_record *record = (struct wire_record *)(body + at);
-            record->type = WIRE_PACKET_RESULT + (uint8_t)draw(5);
-            record->body_length = (uint8_t)draw(30);
-            if (record->type == WIRE_PACKET_PARTIAL && draw(2)) { /* such as merge */
+            record->type = WIRE_PACKET_RESULT + (uint8_t)below(5);
+            record->body_length = (uint8_t)below(30);
+            if (record->type == WIRE_PACKET_PARTIAL && below(2)) { /* such as merge */
                 struct wire_partial *partial = (struct wire_partial *)(record + 1);
-                partial->query = 1 + (uint8_t)draw(9);
-                partial->epoch = draw(4);
+                partial->query = 1 + (uint8_t)below(9);
+                partial->epoch = below(4);
                 record->body_length =
                     (uint8_t)(sizeof *partial + sizeof(struct wire_aggregate_state));
             }
             at = (uint8_t)(at + sizeof *record + record->body_length);
         }
-        return draw(4) ? at : length;
+        return below(4) ? at : length;
     }
     return length;
 }
 
 static uint8_t make_frame(uint8_t *frame)
 {
-    if (draw(8) == 0) {
-        uint8_t length = (uint8_t)draw(RADIO_FRAME_MAXIMUM + 1);
+    if (below(8) == 0) {
+        uint8_t length = (uint8_t)below(RADIO_FRAME_MAXIMUM + 1);
         for (uint8_t i = 0; i < length; i++)
-            frame[i] = (uint8_t)draw(256);
+            frame[i] = (uint8_t)below(256);
         return length;
     }
     struct wire_mac_header *header = (struct wire_mac_header *)frame;
     *header = (struct wire_mac_header){
-        .sequence = (uint8_t)draw(256), .pan = WIRE_PAN_DEFAULT, .source = (uint16_t)draw(20)};
-    header->destination = draw(2) ? me : WIRE_BROADCAST;
+        .sequence = (uint8_t)below(256), .pan = WIRE_PAN_DEFAULT, .source = (uint16_t)below(20)};
+    header->destination = below(2) ? me : WIRE_BROADCAST;
     header->frame_control =
         header->destination == me ? WIRE_FRAME_CONTROL_DATA_ACK : WIRE_FRAME_CONTROL_DATA;
     uint8_t *packet = (uint8_t *)(header + 1);
     packet[0] = WIRE_PROTOCOL_VERSION;
-    packet[1] = types[draw(sizeof types)];
+    packet[1] = types[below(sizeof types)];
     uint8_t length = (uint8_t)(sizeof *header + 2 + plausible_body(packet[1], packet + 2));
-    if (draw(2))
-        for (uint32_t i = 1 + draw(8); i; i--)
-            frame[draw(length)] = (uint8_t)draw(256);
+    if (below(2))
+        for (uint32_t i = 1 + below(8); i; i--)
+            frame[below(length)] = (uint8_t)below(256);
     /* A command to reboot is obeyed, which would end the run. */
     if (packet[1] == WIRE_PACKET_COMMAND && packet[6] == WIRE_COMMAND_REBOOT)
         packet[6] = WIRE_COMMAND_PING;
-    if (draw(8) == 0)
-        length = (uint8_t)draw(length + 1);
+    if (below(8) == 0)
+        length = (uint8_t)below(length + 1);
     return length > RADIO_FRAME_MAXIMUM ? RADIO_FRAME_MAXIMUM : length;
 }
 
@@ -277,12 +269,12 @@ static void read_line(void)
 static void serial_input(void)
 {
     uint8_t body[160], frame[124], stuffed[130];
-    uint8_t type = types[draw(sizeof types)];
+    uint8_t type = types[below(sizeof types)];
     read_line();
-    frame[0] = draw(16) ? 1 + (uint8_t)draw(2) : (uint8_t)draw(6);
+    frame[0] = below(16) ? 1 + (uint8_t)below(2) : (uint8_t)below(6);
     frame[1] = frame[0] == WIRE_FRAME_ACK ? heard_next : data_next;
-    if (draw(8) == 0)
-        frame[1] = (uint8_t)draw(256);
+    if (below(8) == 0)
+        frame[1] = (uint8_t)below(256);
     frame[2] = WIRE_PROTOCOL_VERSION;
     frame[3] = type;
     uint8_t length = plausible_body(type, body);
@@ -290,11 +282,11 @@ static void serial_input(void)
         length = 114;
     memcpy(frame + 4, body, length);
     length = (uint8_t)(length + 4);
-    if (frame[0] == WIRE_FRAME_ACK && draw(2))
+    if (frame[0] == WIRE_FRAME_ACK && below(2))
         length = 2;
-    if (draw(3) == 0)
-        for (uint32_t i = 1 + draw(8); i; i--)
-            frame[draw(length)] = (uint8_t)draw(256);
+    if (below(3) == 0)
+        for (uint32_t i = 1 + below(8); i; i--)
+            frame[below(length)] = (uint8_t)below(256);
     if (frame[3] == WIRE_PACKET_COMMAND && frame[8] == WIRE_COMMAND_REBOOT)
         frame[8] = WIRE_COMMAND_PING;
     uint16_t crc = 0;
@@ -303,9 +295,9 @@ static void serial_input(void)
     frame[length++] = (uint8_t)(crc >> 8);
     frame[length++] = (uint8_t)crc;
     uint8_t written = cobs_encode(frame, length, stuffed);
-    if (draw(8) == 0)
+    if (below(8) == 0)
         for (uint8_t i = 0; i < written; i++)
-            stuffed[i] = (uint8_t)draw(256);
+            stuffed[i] = (uint8_t)below(256);
     for (uint8_t i = 0; i < written; i++) {
         host_serial(stuffed + i, 1);
         (void)kernel_step();
@@ -334,7 +326,7 @@ int main(int count_of_arguments, char **arguments)
         return 2;
     root = strcmp(arguments[1], "root") == 0;
     uint32_t inputs = (uint32_t)strtoul(arguments[2], NULL, 10);
-    state = strtoull(arguments[3], NULL, 10) * 2654435761U + 1;
+    fuzz_seed(strtoull(arguments[3], NULL, 10));
     me = root ? 0 : MOTE;
     struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC,
                                 .nodeid = me,
@@ -348,15 +340,15 @@ int main(int count_of_arguments, char **arguments)
     net_init();
     static uint8_t frame[256];
     for (uint32_t i = 0; i < inputs; i++) {
-        host_acknowledges = draw(4) != 0;
-        if (root && draw(2))
+        host_acknowledges = below(4) != 0;
+        if (root && below(2))
             serial_input();
         else {
             radio_on(); /* whatever the schedule says: every input is to reach a handler */
             uint16_t room = queue_room(), before = dissemination_version();
             uint32_t ways_before = ways_held(), carried_before = records_held();
             uint8_t length = make_frame(frame);
-            host_receive(frame, length, (uint8_t)draw(256));
+            host_receive(frame, length, (uint8_t)below(256));
             bundles += length > 10 && frame[10] == WIRE_PACKET_BUNDLE && queue_room() < room;
             installs += length > 10 && frame[10] == WIRE_PACKET_QUERY_INSTALL &&
                         dissemination_version() != before;
@@ -364,7 +356,7 @@ int main(int count_of_arguments, char **arguments)
             carried_on +=
                 length > 10 && frame[10] == WIRE_PACKET_CARRIED && records_held() > carried_before;
         }
-        host_run(1 + draw(300), 64);
+        host_run(1 + below(300), 64);
     }
     printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3],
            host_sent_count);
