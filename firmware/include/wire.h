@@ -36,6 +36,7 @@
 #define WIRE_PLACE_MAXIMUM 16383U /* dm along an axis */
 #define WIRE_INDEX_ATTRIBUTES_MAXIMUM 6U /* attributes of an index */
 #define WIRE_POSITIONS_ASKED 10U /* motes, in a POSITION */
+#define WIRE_SEARCH_TREES 3U /* in which motes are searched for */
 #define WIRE_VECTOR_MAXIMUM 20U /* bytes of a path vector */
 #define WIRE_HOPS_MAXIMUM 64U /* of a way */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
@@ -74,6 +75,8 @@ enum wire_packet_type {
     WIRE_PACKET_TRAIL = 0x0A,
     WIRE_PACKET_CARRIED = 0x0B,
     WIRE_PACKET_POSITION = 0x0C,
+    WIRE_PACKET_CONTENT = 0x0D,
+    WIRE_PACKET_SEARCH = 0x0E,
     WIRE_PACKET_RESULT = 0x10,
     WIRE_PACKET_PARTIAL = 0x11,
     WIRE_PACKET_STATUS = 0x12,
@@ -87,6 +90,7 @@ enum wire_packet_type {
     WIRE_PACKET_JOINED = 0x1A,
     WIRE_PACKET_FLASH = 0x1B,
     WIRE_PACKET_STORED = 0x1C,
+    WIRE_PACKET_FOUND = 0x1D,
     WIRE_PACKET_HELLO = 0x20,
     WIRE_PACKET_TIME = 0x21,
     WIRE_PACKET_SESSION = 0x22,
@@ -104,6 +108,7 @@ enum wire_command_op {
     WIRE_COMMAND_FIND = 0x06,
     WIRE_COMMAND_INDEX_ASK = 0x08,
     WIRE_COMMAND_INDEX_DROP = 0x09,
+    WIRE_COMMAND_SEARCH = 0x0A,
 };
 
 /* Answer in a COMMAND_ACK. */
@@ -247,6 +252,7 @@ enum wire_carries {
     WIRE_CARRIES_PING = 0x01,
     WIRE_CARRIES_TUPLE = 0x02,
     WIRE_CARRIES_ROW = 0x03,
+    WIRE_CARRIES_FOUND = 0x04,
 };
 
 /* How the rows of a PAIRS come to the motes that join them. */
@@ -686,7 +692,7 @@ _Static_assert(sizeof(struct wire_join) == 4, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
-    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH or STORED */
+    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED or FOUND */
     uint8_t body_length; /* bytes of body, which follow */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_record) == 2, "wire_record");
@@ -889,6 +895,67 @@ struct wire_ping {
     uint8_t way[]; /* motes that have had it, in order, u16 each, as far as there is room */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_ping) == 9, "wire_ping");
+
+/* The record of a mote that was found. */
+struct wire_answer {
+    uint8_t carries; /* FOUND */
+    uint16_t mote; /* mote that has what was searched for */
+    uint16_t token; /* that of the search */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_answer) == 5, "wire_answer");
+
+/* What a SEARCH command asks. */
+struct wire_search_command {
+    uint8_t attribute; /* a static attribute: each mote tells what is below it in each tree … */
+    uint8_t kind; /* … as 1, the interval of values, or 3, a Bloom filter */
+    uint16_t seeker; /* mote that searches */
+    int16_t low; /* values from here on, as motes compare them: numbers without a sign are less by 32768 */
+    int16_t high; /* … to here */
+    uint8_t wait; /* control windows until it does: trees that are new have to grow */
+    uint16_t roots[3]; /* roots of the trees */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_search_command) == 15, "wire_search_command");
+
+/* A tree of a CONTENT. */
+struct wire_content_tree {
+    uint16_t root; /* mote at which the tree begins */
+    uint16_t parent; /* the sender's in it; 65535: none */
+    uint8_t hops; /* from the sender to the root; 255: it is not in the tree */
+    uint8_t summary[8]; /* of the sender and all below it, see firmware/join/summary.h */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_content_tree) == 13, "wire_content_tree");
+
+/* CONTENT: where the sender stands in trees for searches. */
+struct wire_content {
+    uint8_t attribute; /* as in a SearchCommand */
+    uint8_t kind;
+    uint8_t left; /* control windows until all this is forgotten, at least 1 */
+    uint8_t trees[]; /* a ContentTree for each of the three */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_content) == 3, "wire_content");
+
+/* SEARCH: who has such a value? */
+struct wire_search {
+    uint8_t attribute; /* as in a SearchCommand */
+    uint16_t token; /* that of the command */
+    int16_t low;
+    int16_t high;
+    uint8_t tree; /* its number, 0..2; bit 7: the search has come down, and does not go up any more */
+    uint16_t except; /* to all in range: not for this one; else 65535 */
+    uint8_t path[]; /* motes from who searches to the sender, u16 each, 1..20 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_search) == 10, "wire_search");
+
+/* FOUND: of a search. */
+struct wire_found {
+    uint16_t node; /* short address of the mote that tells it */
+    uint16_t token; /* that of the search */
+    uint16_t mote; /* a mote that was found, as the one that searches has heard; 65535: `node` has had the search */
+    uint8_t tree; /* the tree in which it has; bit 7: it has what is searched for */
+    uint8_t hops; /* of the answer's way, or of the search's */
+    uint8_t frames; /* with which it has passed the search on */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_found) == 9, "wire_found");
 
 /* The record of a tuple on its way to who stores it. */
 struct wire_index_tuple {

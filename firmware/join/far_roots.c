@@ -4,7 +4,8 @@
 
 void far_begin(struct far_place *place)
 {
-    *place = (struct far_place){FAR_NOBODY, FAR_NOBODY, NOWHERE};
+    place->root = place->parent = FAR_NOBODY;
+    place->hops = NOWHERE;
 }
 
 void far_become_root(struct far_place *place, uint16_t mote)

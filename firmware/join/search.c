@@ -38,7 +38,7 @@ static void pass(const struct search_mote *mote, uint16_t from, const struct sea
         next(place->parent, search, context);
 }
 
-void search_begin(const struct search_mote *mote, const struct summary_ask *ask, search_next *next,
+void search_start(const struct search_mote *mote, const struct summary_ask *ask, search_next *next,
                   void *context)
 {
     struct search search = {.ask = *ask, .path = {mote->mote}, .except = FAR_NOBODY, .length = 1};

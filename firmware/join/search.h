@@ -63,7 +63,7 @@ typedef void search_next(uint16_t to, const struct search *search, void *context
  * all of that, anything may be there. */
 void search_tell(const struct search_mote *mote, uint8_t tree, struct summary *summary);
 /* This mote searches, in all trees. */
-void search_begin(const struct search_mote *mote, const struct summary_ask *ask, search_next *next,
+void search_start(const struct search_mote *mote, const struct summary_ask *ask, search_next *next,
                   void *context);
 /* A search has come from a neighbour. `search` becomes what went on; its path then ends with this
  * mote, unless it was refused. */

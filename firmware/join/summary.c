@@ -138,10 +138,10 @@ void summary_merge(const struct summary_shape *shape, struct summary *summary,
 
 static bool bloom_may(const struct summary *summary, const struct summary_ask *ask)
 {
-    static const struct summary nothing;
     int32_t value = ask->low.x;
     if (ask->high.x - value >= ASKED_ONE_BY_ONE)
-        return memcmp(summary, &nothing, sizeof nothing) != 0;
+        return summary->bytes[0] != 0 ||
+               memcmp(summary->bytes, summary->bytes + 1, SUMMARY_BYTES - 1) != 0;
     for (; value <= ask->high.x; value++)
         if (bloom_has(summary, (int16_t)value))
             return true;

@@ -127,6 +127,14 @@ bool app_row(const uint8_t *record, uint8_t length);
 /* A row has got no further than to this mote. */
 void app_row_lost(const uint8_t *record, uint8_t length);
 
+/* ---- memory that queries do not need (query/program/memory.c) ---- */
+/* So many bytes, a multiple of four, zero, in place of what was lent before; NULL: there are not so
+ * many. A query that needs them takes them back. */
+void *app_borrow(uint16_t bytes);
+/* What is lent; NULL: nothing is, or not any more. */
+void *app_borrowed(void);
+void app_give_back(void);
+
 /* ---- events and health ---- */
 /* An event has come: queries start and stop. */
 void app_event(const struct wire_event *event);

@@ -12,6 +12,7 @@
 #include "kernel/timer.h"
 #include "lib/random.h"
 #include "net/app.h"
+#include "net/content/content.h"
 #include "net/health/status.h"
 #include "net/mac/clocksync.h"
 #include "net/mac/mac.h"
@@ -159,6 +160,14 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         schedule_heard(false);
         control_window_send_soon();
         return;
+    case WIRE_PACKET_CONTENT:
+    case WIRE_PACKET_SEARCH:
+        if (!(type == WIRE_PACKET_CONTENT ? content_heard(source, body, length)
+                                          : search_heard(source, body, length)))
+            break;
+        schedule_heard(false);
+        control_window_send_soon();
+        return;
     case WIRE_PACKET_CARRIED:
         if (!unicast || !carried_heard(source, body, length))
             break;
@@ -288,6 +297,10 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
         app_index_command(command, arguments);
         return;
     }
+    if (command->op == WIRE_COMMAND_SEARCH) {
+        content_command(command->token, command->arguments, arguments);
+        return;
+    }
     if (command->target != settings()->nodeid && command->target != WIRE_BROADCAST)
         return;
     if (command->op == WIRE_COMMAND_EVENT) {
@@ -332,8 +345,9 @@ void net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t l
 {
     if (record[0] == WIRE_CARRIES_PING && length >= sizeof(struct wire_ping))
         tell_arrival(origin, WIRE_OUTCOME_ARRIVED, hops, record, length);
-    else if (!(record[0] == WIRE_CARRIES_TUPLE
-                   ? app_tuple(record, length)
+    else if (!(record[0] == WIRE_CARRIES_TUPLE ? app_tuple(record, length)
+               : record[0] == WIRE_CARRIES_FOUND
+                   ? answer_came(hops, record, length)
                    : record[0] == WIRE_CARRIES_ROW && app_row(record, length)))
         mac_counters.malformed++;
 }
@@ -342,10 +356,19 @@ void net_not_carried(uint16_t origin, uint8_t outcome, const uint8_t *record, ui
 {
     if (record[0] == WIRE_CARRIES_PING)
         tell_arrival(origin, outcome, 0, record, length);
+    else if (record[0] == WIRE_CARRIES_FOUND)
+        answer_lost(outcome, record, length);
     else if (record[0] == WIRE_CARRIES_TUPLE)
         app_tuple_lost(record, length);
     else if (record[0] == WIRE_CARRIES_ROW)
         app_row_lost(record, length);
+}
+
+void content_tell(const struct wire_found *record)
+{
+    queue_push(WIRE_PACKET_FOUND, record, sizeof *record);
+    if (tree_is_root())
+        serial_link_pump();
 }
 
 /* ---- what routing asks of the layers above it ---- */

@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("net/mac",),
     ("net/routing",),
     ("net/transport",),
+    ("net/content",),
     ("net/schedule",),
     ("net/root", "net/health"),
     ("net",),

@@ -103,6 +103,15 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
         packets.Stored,
         "Tuples of an index that a mote stores for others: its part of the answer to an INDEX_ASK.",
     ),
+    packets.PacketType.CONTENT: (
+        packets.Content,
+        "To all in range, in a control window, while motes are searched for: where the sender stands in the trees, and what is below it.",
+    ),
+    packets.PacketType.SEARCH: (
+        packets.Search,
+        "From mote to mote along a tree, in control windows: who has such a value?",
+    ),
+    packets.PacketType.FOUND: (packets.Found, "What a search has found, and which way it went."),
     packets.PacketType.REFUSAL: (packets.Refusal, "A mote cannot run a query, and why."),
     packets.PacketType.EVENT: (
         packets.Event,
@@ -125,6 +134,13 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("RoutedQuery", packets.RoutedQuery, "In a QUERY_REQUEST: a query that not every mote needs."),
     ("WayPlace", packets.WayPlace, "Behind a WAY_OPEN to a place."),
     ("Ping", packets.Ping, "The record of a CARRIED."),
+    (
+        "Answer",
+        packets.Answer,
+        "The record of a CARRIED: a mote that a search has come to has what was asked for.",
+    ),
+    ("SearchCommand", packets.SearchCommand, "The arguments of a SEARCH command."),
+    ("ContentTree", packets.ContentTree, "In a CONTENT."),
     ("IndexTuple", packets.IndexTuple, "The record of a CARRIED: a tuple on its way to who stores it."),
     ("PairRow", packets.PairRow, "The record of a CARRIED: a row on its way to the mote that joins it."),
     (

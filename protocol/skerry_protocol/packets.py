@@ -75,6 +75,8 @@ INDEX_ATTRIBUTES_MAXIMUM = 6
 POSITIONS_ASKED = 10
 #: Bytes of a path vector at most.
 VECTOR_MAXIMUM = 20
+#: Trees by which motes are searched for.
+SEARCH_TREES = 3
 #: Hops of a way at most.
 HOPS_MAXIMUM = 64
 #: In a fragment's offset, between motes: its query_version is that of a whole set, for who lacked the query in it; another change may have
@@ -122,6 +124,8 @@ class PacketType(IntEnum):
     TRAIL = 0x0A
     CARRIED = 0x0B
     POSITION = 0x0C
+    CONTENT = 0x0D
+    SEARCH = 0x0E
     RESULT = 0x10
     PARTIAL = 0x11
     STATUS = 0x12
@@ -135,6 +139,7 @@ class PacketType(IntEnum):
     JOINED = 0x1A
     FLASH = 0x1B
     STORED = 0x1C
+    FOUND = 0x1D
     HELLO = 0x20
     TIME = 0x21
     SESSION = 0x22
@@ -157,6 +162,7 @@ class CommandOp(IntEnum):
     #: may store such tuples answer with STORED records; not acknowledged
     INDEX_ASK = 8
     INDEX_DROP = 9  # index: uint16; its tuples are forgotten; not acknowledged
+    SEARCH = 10  # a SearchCommand, to all motes; not acknowledged
 
 
 class CommandStatus(IntEnum):
@@ -191,6 +197,7 @@ class Carries(IntEnum):
     PING = 1
     TUPLE = 2
     ROW = 3
+    FOUND = 4
 
 
 class PairsWay(IntEnum):
@@ -660,6 +667,46 @@ Ping = Struct(
     "way" / GreedyBytes * "motes that have had it, in order, u16 each, as far as there is room",
 )
 
+Answer = Struct(
+    "carries" / Int8ul * "FOUND",
+    "mote" / Int16ul * "mote that has what was searched for",
+    "token" / Int16ul * "that of the search",
+)
+
+SearchCommand = Struct(
+    "attribute" / Int8ul * "a static attribute: each mote tells what is below it in each tree …",
+    "kind" / Int8ul * "… as 1, the interval of values, or 3, a Bloom filter",
+    "seeker" / Int16ul * "mote that searches",
+    "low" / Int16sl * "values from here on, as motes compare them: numbers without a sign are less by 32768",
+    "high" / Int16sl * "… to here",
+    "wait" / Int8ul * "control windows until it does: trees that are new have to grow",
+    "roots" / Array(SEARCH_TREES, Int16ul) * "roots of the trees",
+)
+
+ContentTree = Struct(
+    "root" / Int16ul * "mote at which the tree begins",
+    "parent" / Int16ul * "the sender's in it; 65535: none",
+    "hops" / Int8ul * "from the sender to the root; 255: it is not in the tree",
+    "summary" / Array(8, Int8ul) * "of the sender and all below it, see firmware/join/summary.h",
+)
+
+Content = Struct(
+    "attribute" / Int8ul * "as in a SearchCommand",
+    "kind" / Int8ul,
+    "left" / Int8ul * "control windows until all this is forgotten, at least 1",
+    "trees" / GreedyBytes * "a ContentTree for each of the three",
+)
+
+Search = Struct(
+    "attribute" / Int8ul * "as in a SearchCommand",
+    "token" / Int16ul * "that of the command",
+    "low" / Int16sl,
+    "high" / Int16sl,
+    "tree" / Int8ul * "its number, 0..2; bit 7: the search has come down, and does not go up any more",
+    "except" / Int16ul * "to all in range: not for this one; else 65535",
+    "path" / GreedyBytes * "motes from who searches to the sender, u16 each, 1..20",
+)
+
 IndexTuple = Struct(
     "carries" / Int8ul * "TUPLE",
     "index" / Int16ul * "number of the index",
@@ -680,7 +727,7 @@ PairRow = Struct(
 Record = Struct(
     "type"
     / Int8ul
-    * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH or STORED",
+    * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED or FOUND",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
@@ -817,6 +864,17 @@ Stored = Struct(
     "tuples" / GreedyBytes * "each as an IndexTuple, from its node on",
 )
 
+Found = Struct(
+    "node" / Int16ul * "short address of the mote that tells it",
+    "token" / Int16ul * "that of the search",
+    "mote"
+    / Int16ul
+    * "a mote that was found, as the one that searches has heard; 65535: `node` has had the search",
+    "tree" / Int8ul * "the tree in which it has; bit 7: it has what is searched for",
+    "hops" / Int8ul * "of the answer's way, or of the search's",
+    "frames" / Int8ul * "with which it has passed the search on",
+)
+
 CommandAck = Struct(
     "node" / Int16ul * "short address of the mote that answers",
     "token" / Int16ul * "the command's",
@@ -904,6 +962,9 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.ARRIVAL: Arrival,
     PacketType.JOINED: Joined,
     PacketType.STORED: Stored,
+    PacketType.CONTENT: Content,
+    PacketType.SEARCH: Search,
+    PacketType.FOUND: Found,
     PacketType.EVENT: Event,
     PacketType.SERIES: Series,
     PacketType.HELLO: Hello,

@@ -8,7 +8,7 @@ CLANG   := --target=avr -isystem /usr/lib/avr/include
 FLAGS   := $(TARGET) -DF_CPU=8000000UL -fno-tree-switch-conversion -Waddr-space-convert
 # Bytes of flash, and of RAM with the stack (docs/firmware.md has the ledger). With extensions: all of the chip's flash but its boot
 # section, and the RAM that is reserved.
-FLASH   := $(if $(EXTENSIONS),122880,107520)
+FLASH   := $(if $(EXTENSIONS),122880,118784)
 RAM     := $(if $(EXTENSIONS),7680,7330)
 LINK    := $(TARGET) -Wl,--defsym=__TEXT_REGION_LENGTH__=$(FLASH) -Wl,--defsym=__DATA_REGION_LENGTH__=$(RAM)
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board

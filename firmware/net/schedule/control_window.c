@@ -5,6 +5,7 @@
 #include "drivers/radio.h"
 #include "kernel/timer.h"
 #include "lib/random.h"
+#include "net/content/content.h"
 #include "net/mac/channels.h"
 #include "net/mac/frames.h"
 #include "net/mac/mac.h"
@@ -66,7 +67,10 @@ static struct {
 
 static void send_next(void);
 
-static bool something_waits(void) { return dissemination_waiting() || ways_waiting(); }
+static bool something_waits(void)
+{
+    return dissemination_waiting() || ways_waiting() || content_waiting();
+}
 
 void control_window_close(void)
 {
@@ -152,7 +156,7 @@ static void send_next(void)
         control.beacon_due && clock_now() - control.began >= CLOCK_MS(CONTROL_SHORTEST_MS);
     if (tree_joined() && !beacon_overdue &&
         ((dissemination_waiting() && dissemination_send()) ||
-         (ways_waiting() && ways_control_send())))
+         (ways_waiting() && ways_control_send()) || content_send()))
         return;
     if (control.beacon_due && (tree_joined() || tree_leave_notice_due())) {
         control.beacon_due = false;
@@ -184,6 +188,7 @@ void control_window_open(void)
     radio_accept_unicast(true);
     radio_channel(channel_control(slotframe_round()));
     radio_on();
+    content_window(slotframe_control_is_common());
     ways_window(slotframe_control_is_common());
     bool flood = something_waits(),
          waits = !flood && !tree_has_children() && neighbour_count() >= NEIGHBOURS_DENSE;

@@ -22,6 +22,7 @@ void memory_init(void);
  * when there are not so many. */
 bool memory_grow(struct memory_block *block, uint16_t bytes);
 void memory_release(struct memory_block *block);
+/* Bytes that no query holds; what is lent (net/app.h) is among them. */
 uint16_t memory_free(void);
 
 #endif

@@ -203,6 +203,17 @@ LAYOUT(flash, NULL, NULL, NULL);
 static const struct member stored_members[] = {MEMBER(stored, node), MEMBER(stored, token),
                                                MEMBER(stored, part), MEMBER(stored, last)};
 LAYOUT(stored, NULL, "tuples", NULL);
+static const struct member content_members[] = {MEMBER(content, attribute), MEMBER(content, kind),
+                                                MEMBER(content, left)};
+LAYOUT(content, NULL, "trees", NULL);
+static const struct member search_members[] = {MEMBER(search, attribute), MEMBER(search, token),
+                                               MEMBER(search, low),       MEMBER(search, high),
+                                               MEMBER(search, tree),      MEMBER(search, except)};
+LAYOUT(search, NULL, "path", NULL);
+static const struct member found_members[] = {MEMBER(found, node), MEMBER(found, token),
+                                              MEMBER(found, mote), MEMBER(found, tree),
+                                              MEMBER(found, hops), MEMBER(found, frames)};
+LAYOUT(found, NULL, NULL, NULL);
 static const struct member settings_members[] = {
     MEMBER(settings, magic),      MEMBER(settings, nodeid),     MEMBER(settings, pan),
     MEMBER(settings, channel),    MEMBER(settings, root),       MEMBER(settings, x),
@@ -235,6 +246,8 @@ static const struct {
     {WIRE_PACKET_CARRIED, &carried},       {WIRE_PACKET_POSITION, &position},
     {WIRE_PACKET_ARRIVAL, &arrival},       {WIRE_PACKET_JOINED, &joined},
     {WIRE_PACKET_FLASH, &flash},           {WIRE_PACKET_STORED, &stored},
+    {WIRE_PACKET_CONTENT, &content},       {WIRE_PACKET_SEARCH, &search},
+    {WIRE_PACKET_FOUND, &found},
 };
 
 static void fail(const char *what, const char *which)

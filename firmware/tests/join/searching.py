@@ -102,7 +102,7 @@ def _loaded(name: str, flags: Sequence[str]) -> Any:
         _NEXT,
         ctypes.c_void_p,
     )
-    library.search_begin.argtypes = (ctypes.POINTER(SearchMote), ctypes.POINTER(Ask), _NEXT, ctypes.c_void_p)
+    library.search_start.argtypes = (ctypes.POINTER(SearchMote), ctypes.POINTER(Ask), _NEXT, ctypes.c_void_p)
     return library
 
 
@@ -239,7 +239,7 @@ class Network:
 
         told = _NEXT(send)
         ask = Ask(Value(*low), Value(*high))
-        self._code.search_begin(ctypes.byref(self._motes[source]), ctypes.byref(ask), told, None)
+        self._code.search_start(ctypes.byref(self._motes[source]), ctypes.byref(ask), told, None)
         while waiting:
             sender, at, arrived, hops = waiting.popleft()
             search = Search.from_buffer_copy(arrived)

@@ -14,6 +14,7 @@
 #include "lib/cobs.h"
 #include "lib/crc.h"
 #include "net/app.h"
+#include "net/content/content_state.h"
 #include "net/mac/mac.h"
 #include "net/net.h"
 #include "net/routing/tree.h"
@@ -32,14 +33,15 @@ static uint16_t me;
 static uint8_t data_next, heard_next;
 static uint16_t version;
 /* What got through to the layers above. */
-static uint32_t accepted, bundles, installs, opened, carried_on;
+static uint32_t accepted, bundles, installs, opened, carried_on, searched;
 
 static const uint8_t types[] = {
     WIRE_PACKET_BEACON,        WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP,
     WIRE_PACKET_QUERY_REQUEST, WIRE_PACKET_COMMAND,       WIRE_PACKET_BUNDLE,
     WIRE_PACKET_JOIN,          WIRE_PACKET_RESULT,        WIRE_PACKET_HELLO,
     WIRE_PACKET_WAY_OPEN,      WIRE_PACKET_WAY_STATE,     WIRE_PACKET_TRAIL,
-    WIRE_PACKET_CARRIED,       WIRE_PACKET_POSITION};
+    WIRE_PACKET_CARRIED,       WIRE_PACKET_POSITION,      WIRE_PACKET_CONTENT,
+    WIRE_PACKET_SEARCH};
 
 static int16_t coordinate(void)
 {
@@ -78,6 +80,45 @@ static uint8_t way_open(uint8_t *body)
                                      .second = (uint16_t)below(20),
                                      .left = (uint8_t)below(66)};
     return sizeof *open + sizeof *place;
+}
+
+/* What motes search by, and roots of their trees: of few kinds, so that packets meet the state that
+ * others have begun. */
+static const uint16_t search_roots[WIRE_SEARCH_TREES] = {0, 3, MOTE};
+
+static uint8_t search_attribute(void)
+{
+    return below(32) ? WIRE_ATTRIBUTE_ROOM : (uint8_t)below(256);
+}
+
+static uint8_t content(uint8_t *body)
+{
+    struct wire_content *frame = (struct wire_content *)body;
+    struct wire_content_tree *tree = (struct wire_content_tree *)frame->trees;
+    frame->attribute = search_attribute();
+    frame->kind = below(32) ? 3 : (uint8_t)below(256);
+    for (uint8_t i = 0; i < WIRE_SEARCH_TREES; i++, tree++) {
+        tree->root = below(64) ? search_roots[i] : (uint16_t)below(65536);
+        tree->parent = below(2) ? me : below(4) ? (uint16_t)below(20) : WIRE_NO_NODE;
+        tree->hops = (uint8_t)(below(8) ? below(24) : below(256));
+    }
+    return sizeof *frame + WIRE_SEARCH_TREES * sizeof *tree;
+}
+
+static uint8_t search(uint8_t *body)
+{
+    struct wire_search *frame = (struct wire_search *)body;
+    uint8_t motes = (uint8_t)(1 + below(below(4) ? 5 : 24));
+    frame->attribute = search_attribute();
+    frame->token = (uint16_t)below(65536);
+    frame->low = -32768;
+    frame->high = (int16_t)(below(65536) - 32768);
+    frame->tree = (uint8_t)((below(2) ? 0x80 : 0) | (below(16) ? below(3) : below(128)));
+    for (uint8_t i = 0; i < motes; i++) {
+        uint16_t mote = (uint16_t)below(20);
+        memcpy(frame->path + 2 * i, &mote, sizeof mote);
+    }
+    return (uint8_t)(sizeof *frame + 2 * motes - (below(16) == 0));
 }
 
 /* A body that its handler takes for good, at least in its fixed part. */
@@ -159,6 +200,17 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
             uint16_t to_seconds[2] = {below(4) ? (uint16_t)below(20) : WIRE_NO_NODE,
                                       (uint16_t)below(60)};
             int32_t place[2] = {coordinate() * 10, coordinate() * 10};
+            if (below(3) == 0) {
+                struct wire_search_command *asked =
+                    (struct wire_search_command *)command->arguments;
+                command->op = WIRE_COMMAND_SEARCH;
+                asked->attribute = search_attribute();
+                asked->kind = below(16) ? 3 : (uint8_t)below(256);
+                asked->seeker = below(2) ? me : (uint16_t)below(20);
+                asked->wait = (uint8_t)below(4);
+                memcpy(asked->roots, search_roots, sizeof search_roots);
+                return sizeof *command + sizeof *asked;
+            }
             command->op = below(3) ? WIRE_COMMAND_PING_TO : WIRE_COMMAND_PING_BY;
             memcpy(command->arguments, to_seconds, sizeof to_seconds);
             memcpy(command->arguments + sizeof to_seconds, place, sizeof place);
@@ -168,11 +220,15 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
     }
     if (type == WIRE_PACKET_WAY_OPEN)
         return way_open(body);
+    if (type == WIRE_PACKET_CONTENT)
+        return content(body);
+    if (type == WIRE_PACKET_SEARCH)
+        return search(body);
     if (type == WIRE_PACKET_WAY_STATE || type == WIRE_PACKET_CARRIED) {
         struct wire_carried *carried_frame = (struct wire_carried *)body;
         carried_frame->source = (uint16_t)below(12);
         carried_frame->number = (uint8_t)below(3);
-        carried_frame->record[0] = below(8) ? WIRE_CARRIES_PING : (uint8_t)below(256);
+        carried_frame->record[0] = below(8) ? WIRE_CARRIES_PING : (uint8_t)below(5);
         carried_frame->deadline = (uint16_t)(clock_uptime() + below(40));
         return type == WIRE_PACKET_WAY_STATE
                    ? (uint8_t)sizeof(struct wire_way_state)
@@ -231,6 +287,8 @@ static uint8_t make_frame(uint8_t *frame)
     packet[0] = WIRE_PROTOCOL_VERSION;
     packet[1] = types[below(sizeof types)];
     uint8_t length = (uint8_t)(sizeof *header + 2 + plausible_body(packet[1], packet + 2));
+    if (packet[1] == WIRE_PACKET_SEARCH && below(8))
+        memcpy(&frame[length - 2], &header->source, sizeof header->source);
     if (below(2))
         for (uint32_t i = 1 + below(8); i; i--)
             frame[below(length)] = (uint8_t)below(256);
@@ -320,6 +378,15 @@ static uint32_t records_held(void)
     return count;
 }
 
+static uint32_t searching(void)
+{
+    uint32_t count = 0;
+    const struct content *known = content_state();
+    for (uint8_t i = 0; known && i < WIRE_SEARCH_TREES; i++)
+        count += known->hands[i].used;
+    return count;
+}
+
 int main(int count_of_arguments, char **arguments)
 {
     if (count_of_arguments != 4)
@@ -347,12 +414,15 @@ int main(int count_of_arguments, char **arguments)
             radio_on(); /* whatever the schedule says: every input is to reach a handler */
             uint16_t room = queue_room(), before = dissemination_version();
             uint32_t ways_before = ways_held(), carried_before = records_held();
+            uint32_t before_searches = searching();
             uint8_t length = make_frame(frame);
             host_receive(frame, length, (uint8_t)below(256));
             bundles += length > 10 && frame[10] == WIRE_PACKET_BUNDLE && queue_room() < room;
             installs += length > 10 && frame[10] == WIRE_PACKET_QUERY_INSTALL &&
                         dissemination_version() != before;
             opened += length > 10 && frame[10] == WIRE_PACKET_WAY_OPEN && ways_held() > ways_before;
+            searched +=
+                length > 10 && frame[10] == WIRE_PACKET_SEARCH && searching() > before_searches;
             carried_on +=
                 length > 10 && frame[10] == WIRE_PACKET_CARRIED && records_held() > carried_before;
         }
@@ -361,8 +431,8 @@ int main(int count_of_arguments, char **arguments)
     printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3],
            host_sent_count);
     printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u, "
-           "ways %u, carried %u\n",
+           "ways %u, carried %u, searches %u\n",
            bundles, installs, accepted, app_rows(), queue_dropped(), mac_counters.malformed, opened,
-           carried_on);
+           carried_on, searched);
     return 0;
 }

@@ -30,7 +30,7 @@ def fuzzer() -> Path:
         # Rows lie in the log of what is stored.
         if path != FIRMWARE / "boards" / "host" / "rowstore.c"
     ]
-    sources.append("join/pairs.c")
+    sources += [f"join/{name}.c" for name in ("pairs", "summary", "far_roots", "search")]
     # Whole or not at all: tests side by side build it, too.
     registry, fresh = (BUILD / f"fuzz_frames.{os.getpid()}{suffix}" for suffix in (".c", ""))
     subprocess.run(
@@ -60,6 +60,9 @@ def test_a_million_inputs_each(fuzzer: Path, role: str, drawn_seed: int) -> None
     assert found is not None
     assert int(found[1]) == INPUTS
     assert int(found[3]) > 1000, "the mote took part"
-    taken = {name: int(number) for name, number in re.findall(r"(bundles|serial) (\d+)", done.stdout)}
+    taken = {
+        name: int(number) for name, number in re.findall(r"(bundles|serial|searches) (\d+)", done.stdout)
+    }
     assert taken["bundles"] > 1000, "frames got past the filters to the handlers"
+    assert taken["searches"] > 100
     assert role == "mote" or taken["serial"] > 100_000, "and so did the serial line's"

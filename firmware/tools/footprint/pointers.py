@@ -30,6 +30,7 @@ CALLERS: dict[str, tuple[str, ...]] = {
     "query/expressions/vm": ("vm_reader",),
     "query/operators/aggregate": ("aggregate.initialise", "aggregate.merge"),
     "join/pairs": ("pairs_met",),
+    "join/search": ("search_next",),
     "drivers/cc2538/flash": ("command",),
 }
 

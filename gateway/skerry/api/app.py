@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request
 
 from skerry.api.access import Access, Caller
-from skerry.api.body import Command, Ping, Question, Text
+from skerry.api.body import Command, Find, Ping, Question, Text
 from skerry.api.body_limit import Bounded
 from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import Bell, FeedResponse, answer
@@ -37,6 +37,32 @@ def admit(
 Who = Annotated[Caller, Depends(admit)]
 
 
+def _answer_motes(app: FastAPI, queries: Queries) -> None:
+    """What motes have to do with each other, past the gateway."""
+
+    @app.post("/pings", status_code=202)
+    def ping(asked: Ping, _: Who) -> dict[str, Any]:
+        return queries.ping(asked.mote, asked.to, asked.within_s, asked.place, asked.by).to_dict()
+
+    @app.get("/pings/{token}")
+    def pinged(token: int, _: Who) -> dict[str, Any]:
+        found = queries.pinged(token)
+        if found is None:
+            raise HTTPException(404, f"no ping with token {token} was sent lately")
+        return found.to_dict()
+
+    @app.post("/searches", status_code=202)
+    def search(asked: Find, _: Who) -> dict[str, Any]:
+        return queries.search(asked.attribute, asked.low, asked.high, asked.mote).to_dict()
+
+    @app.get("/searches/{token}")
+    def searched(token: int, _: Who) -> dict[str, Any]:
+        found = queries.searched(token)
+        if found is None:
+            raise HTTPException(404, f"no search with token {token} was asked for lately")
+        return found.to_dict()
+
+
 def create_app(
     queries: Queries,
     delivery: Feeds,
@@ -56,6 +82,7 @@ def create_app(
     if operator is not None:
         open_operator_door(app, operator, access)
     app.add_middleware(Bounded)
+    _answer_motes(app, queries)
 
     @app.post("/queries", status_code=201)
     def ask(question: Question, caller: Who) -> dict[str, Any]:
@@ -92,17 +119,6 @@ def create_app(
         if running is None:
             raise HTTPException(404, f"no command with token {token} was sent lately")
         return running.to_dict()
-
-    @app.post("/pings", status_code=202)
-    def ping(asked: Ping, _: Who) -> dict[str, Any]:
-        return queries.ping(asked.mote, asked.to, asked.within_s, asked.place, asked.by).to_dict()
-
-    @app.get("/pings/{token}")
-    def pinged(token: int, _: Who) -> dict[str, Any]:
-        found = queries.pinged(token)
-        if found is None:
-            raise HTTPException(404, f"no ping with token {token} was sent lately")
-        return found.to_dict()
 
     @app.get("/queries/{query}/rows")
     async def rows(

@@ -54,6 +54,15 @@ class Ping(_Body):
     by: list[Whole] = []
 
 
+class Find(_Body):
+    """Motes whose static attribute is low to high, and the one that searches for them; None: the root."""
+
+    attribute: Text
+    low: Whole
+    high: Whole
+    mote: Whole | None = None
+
+
 class Question(_Body):
     """A query and who asks: here or as parameter ``user``."""
 

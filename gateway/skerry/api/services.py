@@ -61,6 +61,10 @@ class Queries(Protocol):
 
     def pinged(self, token: int) -> Described | None: ...
 
+    def search(self, attribute: str, low: int, high: int, mote: int | None) -> Described: ...
+
+    def searched(self, token: int) -> Described | None: ...
+
 
 class Feeds(Protocol):
     """:class:`skerry.service.delivery_service.DeliveryService`."""

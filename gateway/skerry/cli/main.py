@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from skerry.cli import gateway, ping, queries, run, serve, show, streams, users
+from skerry.cli import find, gateway, ping, queries, run, serve, show, streams, users
 from skerry.cli.output import leave_output
 from skerry.client.errors import ArgumentError, GatewayError
 
@@ -97,6 +97,7 @@ app.command("stop")(queries.stop)
 app.command("signal")(queries.signal)
 app.command("run")(run.run)
 app.command("ping")(ping.ping)
+app.command("find")(find.find)
 app.command("list")(show.list_queries)
 app.command("catalog", cls=_Asks)(show.catalog)
 app.command("motes")(show.motes)

@@ -161,6 +161,18 @@ class Client:
         found: dict[str, Any] = self._request("GET", f"/pings/{token}")
         return found
 
+    def search(self, attribute: str, low: int, high: int, mote: int | None = None) -> dict[str, Any]:
+        """Have a mote, or else the root, search the network for motes whose static attribute is ``low`` to ``high``; ``token`` of the
+        answer is for :meth:`searched`."""
+        asked = {"attribute": attribute, "low": low, "high": high, "mote": mote}
+        sent: dict[str, Any] = self._request("POST", "/searches", json=asked)
+        return sent
+
+    def searched(self, token: int) -> dict[str, Any]:
+        """What it has ``found``, whether that is ``complete``, and the frames that it took."""
+        found: dict[str, Any] = self._request("GET", f"/searches/{token}")
+        return found
+
     def signal(self, event: str) -> list[str]:
         """Raise an event as if at the root; ids of the queries that it starts or stops."""
         queries: list[str] = self._request("POST", "/events", event)["queries"]

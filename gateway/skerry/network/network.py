@@ -15,7 +15,7 @@ from construct import Container
 
 from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
-from skerry.network import pings
+from skerry.network import pings, searches
 from skerry.network.answers import Answers
 from skerry.network.clock import NetworkClock
 from skerry.network.commands import Commands, Running, arguments, place_arguments
@@ -46,6 +46,7 @@ class Common:
     catalog: Catalog = field(default_factory=Catalog)
     commands: Commands = field(default_factory=Commands)
     pings: pings.Pings = field(default_factory=pings.Pings)
+    searches: searches.Searches = field(default_factory=searches.Searches)
     #: Mote queries of all networks and times by number.
     streams: dict[int, Stream] = field(default_factory=dict)
     #: Of the last command; motes number their own from 0x8000.
@@ -252,6 +253,8 @@ class Network:
             self._common.pings.answer(packet.body.node, packet.body.token, packet.body.status)
         elif packet.type is PacketType.ARRIVAL:
             self._common.pings.arrival(packet.body)
+        elif packet.type is PacketType.FOUND:
+            self._common.searches.hear(packet.body)
         elif packet.type is PacketType.STORED:
             self._common.index_asks.hear(packet.body, self.clock.now())
         elif packet.type is PacketType.LOG:
@@ -515,6 +518,10 @@ class Network:
             CommandOp.PING_BY if pinged.by else CommandOp.PING_TO,
             pings.arguments(pinged),
         )
+
+    def search(self, searched: searches.Searched) -> None:
+        """Have a mote search for others."""
+        self._command(BROADCAST, searched.token, CommandOp.SEARCH, searches.arguments(searched))
 
     def ask_index(self, target: int, token: int, arguments: bytes) -> None:
         """Ask motes what they store."""

@@ -14,6 +14,7 @@ from skerry.network.index_asks import IndexAsks
 from skerry.network.link.link import Link
 from skerry.network.network import Common, Network
 from skerry.network.pings import Pinged
+from skerry.network.searches import Searched, roots_of
 from skerry.planner.cost.energy import decided
 from skerry.planner.features import queueing
 from skerry.planner.features.srt import Srt
@@ -339,6 +340,24 @@ class Networks:
     def pinged(self, token: int) -> Pinged | None:
         """A record that :meth:`ping` asked for, with what became of it so far."""
         return self._common.pings.find(token)
+
+    def search(self, mote: int, attribute: int, low: int, high: int) -> Searched:
+        """Have a mote search for others of its network by a static attribute."""
+        network = self._on_the_way(mote)[0]
+        known = [one for one in self._common.catalog.all() if one.root in (None, network.root)]
+        roots = roots_of(network.root, known)
+        searched = Searched(self._common.next_token(), mote, attribute, low, high, roots)
+        searched.wait = self._common.searches.wait(
+            searched, max((one.level or 0 for one in known), default=0)
+        )
+        searched.motes = len(known)
+        self._common.searches.add(searched)
+        network.search(searched)
+        return searched
+
+    def searched(self, token: int) -> Searched | None:
+        """A search that :meth:`search` asked for, with what it has found so far."""
+        return self._common.searches.find(token)
 
     @property
     def index_asks(self) -> IndexAsks:

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from skerry.network import pings
+from skerry.network import pings, searches
 from skerry.network.commands import Running, check, is_placing, placed
 from skerry.network.networks import Networks
 from skerry.network.pings import Pinged
 from skerry.network.root import Root
+from skerry.network.searches import Searched
 from skerry.planner.features.history import explain_past
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
@@ -395,6 +396,21 @@ class QueryService:
         """A record that :meth:`ping` asked for, with what became of it so far."""
         with self._lock:
             return self._network.pinged(token)
+
+    def search(self, attribute: str, low: int, high: int, mote: int | None = None) -> Searched:
+        """Have a mote, or else the root, search the network for motes whose static attribute is ``low`` to ``high``; returns at once.
+        Raises QueryError."""
+        with self._lock:
+            self._network.check_heard([root.link for root in self._roots])
+            seeker = self._network.first.root if mote is None else mote
+            return self._network.search(
+                seeker, searches.check(attribute, low, high, seeker, self._attributes), low, high
+            )
+
+    def searched(self, token: int) -> Searched | None:
+        """A search that :meth:`search` asked for, with what it has found so far."""
+        with self._lock:
+            return self._network.searched(token)
 
     def command(self, token: int) -> Running | None:
         """A command that :meth:`run` sent, with the answers so far."""
