@@ -113,9 +113,9 @@ def started(seed: int) -> NetworkHandle:
 
 
 def hear(net: NetworkHandle, catalog: Catalog) -> dict[int, int | None]:
-    """Each mote's parent, as they say when they are asked now."""
+    """Each mote's parent, as they say when they are asked now. The stops of a batch's queries go round before that, one by one."""
     told: set[int] = set()
-    for asked in range(10):
+    for asked in range(30):
         net.line.command(0xFFFF, CommandOp.PING, token=asked + 1)
         net.advance("20s")
         for record in net.line.of(PacketType.STATUS):
@@ -241,13 +241,14 @@ def test_joins_at_motes_are_duckdbs(drawn_seed: int) -> None:
                 mote_query,
                 *joined(net, query, mote_query, epochs.stop),
                 len(net.line.of(PacketType.JOINED, query)),
+                {(record.body.node, record.body.epoch) for record in net.line.of(PacketType.RESULT, query)},
             )
             for query, (_, mote_query) in running.items()
         }
         # A mote that has found another parent may send its rows past the one that joins them.
         stays = hear(net, catalog) == parents
         settled, joins = settled + len(running) * stays, joins + len(running)
-        for (one, _), theirs, (mote_query, told, pairs, sent) in zip(
+        for (one, _), theirs, (mote_query, told, pairs, sent, went_up) in zip(
             running.values(),
             by_duckdb([one for one, _ in running.values()], readings),
             told_of.values(),
@@ -258,6 +259,10 @@ def test_joins_at_motes_are_duckdbs(drawn_seed: int) -> None:
             if stays:
                 whole, came = whole + theirs.total(), came + ours.total()
                 equal += ours == theirs
+                # What lacks would have met, at its host, a row that found no way there in time.
+                past = went_up if pairs.strays else set()
+                lacking = theirs - ours
+                assert all({row[0:2], row[2:4]} & past for row in lacking), (drawn_seed, one.sql, lacking)
             print(one.strategy, ours.total(), "of", theirs.total(), f"rows, {pairs.strays} past their host")
             strays, met = strays + pairs.strays, met + sent
         for query in (1, *running):
@@ -267,6 +272,6 @@ def test_joins_at_motes_are_duckdbs(drawn_seed: int) -> None:
     )
     print(f"{came} of DuckDB's {whole} rows, {equal} joins equal, {strays} rows past their host")
     assert all(hosted[one] > 2 for one in ("IN NETWORK", "AT ANCESTOR", "THROUGH BASE", "BY HASH")), hosted
-    assert (equal, came) == (settled, whole), drawn_seed
+    assert equal == settled if strays == 0 else came >= 0.995 * whole, drawn_seed
     assert met > 50
     assert settled >= joins / 2

@@ -255,7 +255,7 @@ static bool take(struct meet *meet, const struct wire_result *row, uint8_t mote)
 
 /* ---- rows that go by ways ---- */
 
-static struct sending *sending_at(const struct meet *meet, uint8_t place)
+static struct sending *sending_at(const struct meet *meet, unsigned place)
 {
     return (struct sending *)(meet->waiting + place * sending_size(meet));
 }
@@ -277,18 +277,28 @@ static void send_up(const struct meet *meet, const struct sending *sending)
         queue_push(WIRE_PACKET_RESULT, &sending->row, row_length(meet));
 }
 
+/* Those behind it move up: rows lie, and so go, in the order in which they came. */
+static void forget(const struct meet *meet, uint8_t place)
+{
+    uint8_t last = (uint8_t)(sending_count(meet) - 1);
+    memmove(sending_at(meet, place), sending_at(meet, place + 1U),
+            (size_t)(last - place) * sending_size(meet));
+    sending_at(meet, last)->carries = 0;
+}
+
 /* Room for one more row; NULL: there is none. What only keeps ways open gives way. */
 static struct sending *one_more(const struct meet *meet)
 {
-    struct sending *found = NULL;
-    for (uint8_t i = sending_count(meet); i-- > 0;) {
-        struct sending *sending = sending_at(meet, i);
-        if (sending->carries == 0)
-            return sending;
-        if (says_nothing(sending))
-            found = sending;
-    }
-    return found;
+    uint8_t count = sending_count(meet);
+    for (uint8_t i = 0; i < count; i++)
+        if (sending_at(meet, i)->carries == 0)
+            return sending_at(meet, i);
+    for (uint8_t i = 0; i < count; i++)
+        if (says_nothing(sending_at(meet, i))) {
+            forget(meet, i);
+            return sending_at(meet, count - 1U);
+        }
+    return NULL;
 }
 
 static bool wait(const struct meet *meet, const struct wire_result *row)
@@ -382,16 +392,16 @@ void app_rows_due(void)
             keep_open(&meet);
             state->quiet = quiet_rounds(&meet);
         }
-        for (uint8_t i = 0; i < count; i++) {
+        for (uint8_t i = 0; i < count && sending_at(&meet, i)->carries != 0;) {
             struct sending *sending = sending_at(&meet, i);
-            if (sending->carries == 0)
-                continue;
             int32_t age = (int32_t)(entry->epoch - sending->row.epoch);
             bool late = age >= meet.delay && !says_nothing(sending);
             if (late)
                 send_up(&meet, sending);
             if (late || hand_on_to_all(&meet, sending))
-                sending->carries = 0;
+                forget(&meet, i);
+            else
+                i++;
         }
     }
 }
