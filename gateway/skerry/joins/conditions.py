@@ -6,7 +6,7 @@ They are plain values that a planner makes and that executors read from JSON (:f
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from typing import Literal, TypeAlias
 
@@ -200,6 +200,20 @@ def equal_columns(conditions: list[Condition]) -> list[list[Column]]:
                 groups = [group for group in groups if group not in met]
                 groups.append(list(dict.fromkeys([*reduce(operator.iadd, met, []), left, right])))
     return groups
+
+
+def renamed(condition: Condition, aliases: Mapping[str, str]) -> Condition:
+    """The same of aliases that are called otherwise."""
+    found: Condition = msgspec.convert(_renamed(msgspec.to_builtins(condition), aliases), Condition)
+    return found
+
+
+def _renamed(value: object, aliases: Mapping[str, str]) -> object:
+    if isinstance(value, dict):
+        return {
+            name: aliases[one] if name == "alias" else _renamed(one, aliases) for name, one in value.items()
+        }
+    return [_renamed(one, aliases) for one in value] if isinstance(value, list | tuple) else value
 
 
 def encode(condition: Condition | None) -> bytes:

@@ -133,5 +133,4 @@ def merged(blocks: Iterable[bytes], aliases: Iterable[str], *, by_time: bool = F
         return whole
     numbers = [whole.column(f"{alias}.number").fill_null(-1).to_numpy() for alias in aliases]
     last = whole.column(DECIDED).to_numpy() if DECIDED in whole.column_names else np.maximum.reduce(numbers)
-    order = pd.DataFrame({"last": last, **{str(i): n for i, n in enumerate(numbers)}})
-    return whole.take(pa.array(order.sort_values(list(order.columns)).index.to_numpy()))
+    return whole.take(pa.array(np.lexsort([*numbers[::-1], last])))

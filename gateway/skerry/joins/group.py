@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
-from skerry.joins.conditions import Column, Compared, Condition, conjuncts, encode
+from skerry.joins.conditions import Column, Compared, Condition, conjuncts, encode, renamed
 from skerry.joins.expansion import Member
 from skerry.joins.join import Join, JoinError
 from skerry.joins.keys import Kind, is_exact, kind_of
@@ -210,14 +209,5 @@ def _is_decided(condition: Condition, join: Join, kinds: tuple[Kind, ...]) -> bo
 
 def _of_stream(join: Join, alias: str) -> tuple[bytes, OwnConditions]:
     """An alias's own conditions, in a form that is the same for each alias that has them."""
-    own = [
-        msgspec.convert(_renamed(msgspec.to_builtins(one)), Condition) for one in join.own_conditions(alias)
-    ]
+    own = [renamed(one, {alias: ""}) for one in join.own_conditions(alias)]
     return b"\n".join(sorted(map(encode, own))), tuple(own)
-
-
-def _renamed(value: object) -> object:
-    """Without names of aliases."""
-    if isinstance(value, dict):
-        return {name: "" if name == "alias" else _renamed(one) for name, one in value.items()}
-    return [_renamed(one) for one in value] if isinstance(value, list | tuple) else value

@@ -76,9 +76,7 @@ class Operator:
         if self.algorithm == "HW" and len(names) > 1:
             shared = SharedMatches([entry.member for entry in entries.values()], views)
             self.pairs += shared.pairs
-            return {
-                name: self._table(entry, views, shared.of(entry.member)) for name, entry in entries.items()
-            }
+            return {name: shared.table(entry.join, entry.member) for name, entry in entries.items()}
         found = {}
         for name, entry in entries.items():
             expansion = Expansion(self.algorithm, entry.member, views)
