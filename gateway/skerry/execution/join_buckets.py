@@ -18,7 +18,6 @@ from skerry.execution.mined_rows import PLACES, MinedGroup, answers_of
 from skerry.execution.mining_buckets import MiningBucket, failed, packed, unpacked
 from skerry.execution.range_index import Int64
 from skerry.joins.answers import DECIDED
-from skerry.joins.buckets import BUCKETS
 from skerry.joins.executor import INPUT as OF_GROUP
 from skerry.joins.executor import OUTPUT as FROM_GROUP
 from skerry.joins.executor import BucketJoin, GroupState, merged
@@ -43,7 +42,8 @@ FAILED = -1
 
 
 class GroupsJoin:
-    """``sets``: the joins as of a version; ``directory``: for large parts of the state; ``limit_bytes``: of a bucket."""
+    """``sets``: the joins as of a version; ``directory``: for large parts of the state; ``limit_bytes``: of a bucket,
+    where there are as many as there can be."""
 
     def __init__(self, sets: Callable[[int], JoinSets], directory: Path, limit_bytes: int) -> None:
         self._sets, self._directory, self._limit = sets, directory, limit_bytes
@@ -69,7 +69,7 @@ class GroupsJoin:
         files = RunFiles(self._directory / name)
         files.directory.mkdir(parents=True, exist_ok=True) if files.directory is not None else None
         own = rows[[part.split()[0] for part in OF_GROUP.split(", ")]]
-        operator = BucketJoin(group.group, BUCKETS, files, self._limit)
+        operator = BucketJoin(group.group, group.buckets, files, group.limit_of_bucket(self._limit))
         try:
             for frame in operator((bucket,), [own], state):
                 frame.insert(0, "joined", name)

@@ -2,7 +2,8 @@
 process.
 
 A change is ``[version, "join", name, since, spec]``: a join of rows from number ``since`` of the log on, as the planner says it
-(:mod:`skerry.sensors.join_planning`), or what is mined in them (:mod:`skerry.sensors.mining_planning`);
+(:mod:`skerry.sensors.join_planning`) and with the ``buckets`` of a group that begins with it, or what is mined in them
+(:mod:`skerry.sensors.mining_planning`);
 ``[version, "motes", name, sql, rows]``: which rows of the log are from then on what motes are asked for it by this query
 (:mod:`skerry.execution.join_motes`); ``[version, "ended", name]``: no more rows come; ``[version, "failed", name, text]``: its group has
 lost rows, and why; or ``[version, "gone", name]``.
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from skerry.execution.join_motes import MoteRows
 from skerry.execution.mined_rows import PLACES, MinedGroup
+from skerry.joins.buckets import BUCKETS
 from skerry.joins.conditions import Column, decode
 from skerry.joins.group import Group
 from skerry.joins.join import Join, JoinError, Step
@@ -62,6 +64,8 @@ class JoinGroup:
     since: int
     #: By stream of motes, what they are asked.
     motes: dict[str, str]
+    #: Into how many its rows are dealt, as was chosen when it began.
+    buckets: int = BUCKETS
     members: dict[str, Member] = field(default_factory=dict)
     ended: bool = False
 
@@ -74,6 +78,13 @@ class JoinGroup:
         """A join is over."""
         self.group.remove(name)
         del self.members[name]
+
+    def limit_of_bucket(self, each: int) -> int:
+        """Bytes that a bucket may keep, so that all together keep no more than :data:`BUCKETS` with ``each``: of fewer buckets of rows that
+        meet by key each has more; others have most of their rows in one, however many there are."""
+        return (
+            each * (BUCKETS // self.buckets) if self.algorithm == "HW" and not self.group.has_rows else each
+        )
 
     @property
     def waits(self) -> bool:
@@ -148,8 +159,9 @@ class JoinSets:
         motes = {stream: one["motes"] for stream, one in spec["streams"].items() if one.get("motes")}
         schemas = {stream: _schema(one["fields"]) for stream, one in spec["streams"].items()}
         group = JoinGroup(
-            str(self.version), Group(schemas, spec["algorithm"], spec["lateness_us"]), streams, since, motes
-        )
+            str(self.version), Group(schemas, spec["algorithm"], spec["lateness_us"]), streams, since, motes,
+            spec.get("buckets", BUCKETS),
+        )  # fmt: skip
         group.group.add(name, member.join, since << PLACES)
         group.members[name] = member
         self.groups[group.name] = group

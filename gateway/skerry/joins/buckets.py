@@ -22,6 +22,16 @@ from skerry.joins.windows import UNBOUNDED
 
 #: Into how many parts a join's state is dealt, more than there are cores; and bytes of each in memory at most.
 BUCKETS, BUCKET_BYTES = 8, 1 << 29
+#: Of a group that comes beside many others.
+_FEWEST = 2
+#: So many groups more halve the buckets of the next one.
+_HALVED_BY = 4
+
+
+def buckets_beside(groups: int) -> int:
+    """Into how many buckets the rows of a group are dealt that comes beside so many others: each takes some ms of a batch, however little
+    it has to do, and where there are several groups these keep cores busy."""
+    return max(_FEWEST, BUCKETS >> (groups // _HALVED_BY))
 
 
 class Buckets:

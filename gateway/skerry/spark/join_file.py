@@ -10,8 +10,10 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from skerry.execution.join_sets import SINCE, Change, JoinSets
+from skerry.joins.buckets import buckets_beside
 from skerry.spark.unreadable import UnreadableError
 from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
@@ -50,11 +52,16 @@ class JoinFile:
             )
         self._file: int | None = None
 
-    def append(self, changes: Sequence[Sequence[object]]) -> int:
+    def append(self, changes: Sequence[Sequence[Any]]) -> int:
         """Changes without their versions: durable when this returns the version with which they are there. Raises OSError."""
         if self._file is None:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-        numbered = [[self.sets.version + 1 + place, *change] for place, change in enumerate(changes)]
+        numbered: list[Change] = []
+        for version, (kind, *rest) in enumerate(changes, self.sets.version + 1):
+            if kind == "join":
+                beside = len(self.sets.groups) + len(numbered)
+                rest[-1] = {**rest[-1], "buckets": buckets_beside(beside)}
+            numbered.append([version, kind, *rest])
         size = os.fstat(self._file).st_size
         data = memoryview(_lines(numbered))
         try:

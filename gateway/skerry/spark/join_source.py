@@ -176,7 +176,7 @@ class JoinReader(DataSourceStreamReader):
         rows = Intake(group.group, progress).take(tables)
         if ended:
             progress.greatest_us = ENDED_US + progress.lateness_us
-        dealt = input_rows(group.group, Buckets(group.group, BUCKETS), 0, rows, progress)
+        dealt = input_rows(group.group, Buckets(group.group, group.buckets), 0, rows, progress)
         yield _batch([(group.name, version, *row) for row in dealt])
 
     def _mined(

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.tests.joins import users_joins
+from gateway.tests.joins.drawn import draw_any
+from gateway.tests.joins.test_joins_of_log import plan_of
+from skerry.execution.join_sets import JoinGroup
 from skerry.spark.join_file import JoinFile, JoinSetsReader
 from skerry.spark.unreadable import UnreadableError
 
@@ -40,3 +44,26 @@ def test_a_file_that_a_gateway_has_begun_anew_has_all_versions_before(tmp_path: 
     again.path.unlink()
     with pytest.raises(UnreadableError, match="change 4 of the joins"):
         JoinSetsReader(again.path).at(4)
+
+
+def test_a_group_keeps_its_buckets_whoever_comes_and_goes(tmp_path: Path) -> None:
+    spec = plan_of(users_joins.sql(draw_any(0).join)).join.executed()  # type: ignore[union-attr]
+
+    def comes(name: str) -> list[object]:
+        return ["join", name, 0, {**spec, "alone": True}]
+
+    def buckets(file: JoinFile) -> dict[str, int]:
+        groups = [group for group in file.sets.groups.values() if isinstance(group, JoinGroup)]
+        return {name: group.buckets for group in groups for name in group.members}
+
+    file = JoinFile(tmp_path)
+    for name in range(10):
+        file.append([comes(str(name))])
+    assert list(buckets(file).values()) == [8, 8, 8, 8, 4, 4, 4, 4, 2, 2]
+    file.append([["gone", str(name)] for name in range(8)])
+    file.close()
+    again = JoinFile(tmp_path)
+    again.append([comes("10"), comes("11")])
+    assert buckets(again) == {"8": 2, "9": 2, "10": 8, "11": 8}
+    groups = JoinSetsReader(again.path).at(again.sets.version).groups
+    assert [group.buckets for group in groups.values() if isinstance(group, JoinGroup)] == [2, 2, 8, 8]
