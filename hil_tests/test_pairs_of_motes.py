@@ -134,7 +134,8 @@ def placed(sql: str, catalog: Catalog, room: int, taken: set[Way]) -> tuple[Mote
     assert isinstance(plan, QueryPlan)
     assert plan.pairing is not None
     motes = {mote.nodeid: mote for mote in catalog.all()}
-    told, found = clause(plan, places(plan.pairing, plan.period_ms, motes, room, taken=taken))
+    # In so small a network the base would be cheaper for most pairs.
+    told, found = clause(plan, places(plan.pairing, plan.period_ms, motes, room, taken=taken, forced=True))
     taken |= found.ways(plan.pairing.way, 0)
     return merge([replace(plan, clauses=(told,))]), found
 

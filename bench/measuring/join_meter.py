@@ -22,6 +22,7 @@ from skerry.planner.cost.join_prices import (
     WAY_FRAME_BYTES,
     answer_bytes,
     carried_bytes,
+    kept_rows,
     row_bytes,
     way_cells,
 )
@@ -187,7 +188,9 @@ class Metered:
                 for link in flow.links:
                     up[link] = up.get(link, 0) + records * size
                 continue
-            sent, size = int(records.sum()), carried_bytes(ROW_VALUES)
+            # Where nothing goes, empty rows keep the way open.
+            empty = int((records == 0).sum()) * kept_rows(self.period_s)
+            sent, size = records.sum() + empty, carried_bytes(ROW_VALUES)
             for link in flow.links:
                 load.frames(link, sent, sent * size, WAY_FRAME_BYTES)
                 load.listen(link[1], count * way_cells(self.period_s))

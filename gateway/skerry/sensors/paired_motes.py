@@ -36,6 +36,23 @@ def pairs_of(pairing: Pairing, motes: Mapping[int, Mapping[str, int]]) -> list[P
     return [(int(s), int(t)) for s, t in zip(sides[0][true], sides[1][true], strict=True)]
 
 
+def passing_of(
+    pairing: Pairing, motes: Mapping[int, Mapping[str, int]]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Motes that may be s, and t, by what never changes on them alone."""
+    numbers = sorted(motes)
+    found = []
+    for side in (0, 1):
+        true = np.ones(len(numbers), bool)
+        for part in pairing.statics:
+            leaves = {node for node in part.walk() if node.op is Op.STORED}
+            if {(leaf.operand or 0) >> 4 for leaf in leaves} == {side}:
+                columns = {leaf: _vector(leaf, pairing, numbers, motes) for leaf in leaves}
+                true &= Evaluator(columns, np.zeros(len(numbers), np.int64)).truth(part, 1)
+        found.append(frozenset(number for number, passes in zip(numbers, true, strict=True) if passes))
+    return found[0], found[1]
+
+
 def key_of(pairing: Pairing, pair: Pair, motes: Mapping[int, Mapping[str, int]]) -> tuple[int, ...]:
     """What a pair's motes have in common by its condition, as s has it."""
     keys = keys_of(pairing.statics)

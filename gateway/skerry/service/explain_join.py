@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skerry.joins.placement import strategies
@@ -15,6 +15,7 @@ from skerry.planner.cost.join_prices import prices
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sensors.mote_pairs import STATIC, MotePairs, aliases, mote_pairs, window_rows
+from skerry.sql.join_strategies import JoinHints
 from skerry_protocol.attributes import BY_NAME
 
 if TYPE_CHECKING:
@@ -26,16 +27,14 @@ if TYPE_CHECKING:
 PAIRS_MAXIMUM = 3000
 #: Of the motes that would join, those that the text names.
 MOTES_SHOWN = 8
-#: What of the strategies motes and gateway do today.
-RUNNING = strategies.NAIVE
 UNITS = {"energy": ("J", "mJ", 1e3), "bytes": ("B", "B", 1.0)}
 
 
 def describe_join(
-    join: JoinPlan, catalog: Catalog, statics: Statics, unit: str = "energy"
+    join: JoinPlan, catalog: Catalog, statics: Statics, taken: str, hints: JoinHints
 ) -> dict[str, Any] | None:
-    """None: it is no join of motes with motes. Costs are of all motes and a sample period, in J or bytes. ``statics``: attributes that
-    users have made."""
+    """Of a join at the gateway that motes cannot do, and why; None: it is no join of motes with motes. Costs are of all motes and a sample
+    period, in J or bytes. ``statics``: attributes that users have made; ``hints``: what its user says of it."""
     both = aliases(join)
     if both is None:
         return None
@@ -43,9 +42,10 @@ def describe_join(
     plan = plan_query(both[0].motes or "", statics=statics)
     assert isinstance(plan, QueryPlan)
     found = mote_pairs(join, {number: known_statics(mote) for number, mote in motes.items()})
-    estimates = Estimates(window=window_rows(join, plan.period_ms))
+    estimates, unit = Estimates(hints.s, hints.t, hints.pair, window_rows(join, plan.period_ms)), hints.cost
     described: dict[str, Any] = {
-        "runs": RUNNING,
+        "runs": strategies.NAIVE,
+        "taken": taken,
         "cost": unit,
         "estimates": {"s": estimates.s, "t": estimates.t, "pair": estimates.pair, "window": estimates.window},
         "aliases": [one.alias for one in both],
@@ -72,7 +72,12 @@ def describe_join(
     if not considered:
         return {**described, "why": "the gateway knows no way by which the motes of any pair reach one root"}
     described["strategies"] = [
-        {"strategy": plan.name, "cost": cost, "joined_at": dict(Counter(plan.places.values()).most_common())}
+        {
+            "strategy": plan.name,
+            "cost": cost,
+            "joined_at": dict(Counter(plan.places.values()).most_common()),
+            "why": None,
+        }
         for plan, cost in considered
     ]
     return described
@@ -108,7 +113,7 @@ def _considered(
             strategies.pairwise(query, network, rates, price),
         ):
             before, cost = whole.get(plan.name, ([], 0.0))
-            whole[plan.name] = [*before, plan], cost + plan.cost(rates, price)
+            whole[plan.name] = [*before, plan], cost + plan.cost(rates, price, tree)
     merged = [(_merged(name, plans), cost) for name, (plans, cost) in whole.items()]
     return sorted(merged, key=lambda one: (one[1], one[0].name != BASE))
 
@@ -145,40 +150,42 @@ def known_statics(mote: Mote) -> dict[str, int]:
     )
 
 
-def join_lines(described: dict[str, Any] | None) -> list[str]:
-    """The same for people."""
+def join_lines(described: dict[str, Any] | None, places: Sequence[str] = ()) -> list[str]:
+    """The same for people; ``places``: where motes join, line by line."""
+    lines = ["where pairs of motes are joined", *places]
     if described is None:
-        return []
-    one, other = described["aliases"]
-    head = "where pairs of motes could be joined (today the gateway joins the rows of all that pass their own conditions)"
+        return lines
     if described["why"] is not None:
-        return [head, f"  at the base alone: {described['why']}"]
+        return [*lines, f"  at the base alone: {described['why']}"]
+    one, other = described["aliases"]
     motes, estimates = described["motes"], described["estimates"]
-    _, unit, scale = UNITS[described["cost"]]
-    lines = [
-        head,
+    lines += [
         f"  {described['pairs']} pairs of {motes[one]} motes as {one} with {motes[other]} as {other}, by what never changes on them",
         f"  estimates: {one} {estimates['s']:.0%}, {other} {estimates['t']:.0%}, pair {estimates['pair']:.0%},"
-        f" {estimates['window']:g} rows in a window",
+        f" {estimates['window']:g} rows in a window; nothing is learnt while it runs",
         f"  strategies considered, {described['cost']} of all motes in each sample period:",
-    ]
-    lines += [
-        f"    {way['cost'] * scale:10.4g} {unit}  {way['strategy']:14}{_where(way)}".rstrip()
-        for way in described["strategies"]
+        *(_line(way, described) for way in described["strategies"]),
+        f"  taken: {described['runs']}, as {described['taken']}",
     ]
     if described["elsewhere"]:
         lines.append(
             f"  {described['elsewhere']} pairs have no common root that the gateway knows: they join there"
         )
-    lines.append(
-        "  ways are those of the tree, as the gateway knows no others; by hash is not reckoned for that reason"
-    )
     return lines
+
+
+def _line(way: dict[str, Any], described: dict[str, Any]) -> str:
+    _, unit, scale = UNITS[described["cost"]]
+    taken = "taken" if way["strategy"] == described["runs"] else ""
+    if way["cost"] is None:
+        return f"    {'':10} {'':{len(unit)}}  {way['strategy']:14}{taken or 'not'}: {way['why']}"
+    told = "; ".join(part for part in (taken, _where(way)) if part)
+    return f"    {way['cost'] * scale:10.4g} {unit}  {way['strategy']:14}{told}".rstrip()
 
 
 def _where(way: dict[str, Any]) -> str:
     if way["strategy"] in (strategies.NAIVE, BASE):
-        return "runs today" if way["strategy"] == RUNNING else ""
+        return ""
     shown = [f"{pairs} at {mote}" for mote, pairs in list(way["joined_at"].items())[:MOTES_SHOWN]]
     more = len(way["joined_at"]) - len(shown)
     return f"pairs: {', '.join(shown)}" + (f", and at {more} more motes" if more > 0 else "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from skerry.catalog.catalog import Mote
 from skerry.joins.placement.estimates import Rates
+from skerry.joins.placement.groups import groups_of
 from skerry.joins.placement.keys import nearest, place_of
 from skerry.joins.placement.prices import Prices
 from skerry.joins.placement.trees import Tree, links_of
@@ -22,11 +23,13 @@ from skerry.planner.model.pairing import (
     Pairing,
 )
 from skerry.sensors.paired_motes import Pair, key_of
+from skerry.service.pair_costs import cheapest
 
 
 @dataclass(frozen=True)
 class Reckoning:
-    """What hosts are chosen by: of one tree, with its motes; ``statics`` by mote, as integers."""
+    """What hosts are chosen by: of one tree, with its motes; ``statics`` by mote, as integers. ``forced``: none is left to the base for
+    its cost."""
 
     pairing: Pairing
     tree: Tree
@@ -34,8 +37,11 @@ class Reckoning:
     statics: Mapping[int, Mapping[str, int]]
     rates: Rates
     prices: Prices
+    forced: bool = False
 
 
+#: By what is counted.
+_LESS = {"energy": "less energy", "bytes": "fewer bytes"}
 #: A pair's host; the root: the gateway joins it, and why.
 Choice = tuple[int, str]
 
@@ -46,7 +52,7 @@ def chosen(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
 
 
 def _at_base(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
-    return dict.fromkeys(pairs, (reckoning.tree.root, "the query says so"))
+    return dict.fromkeys(pairs, (reckoning.tree.root, "all are joined at the base"))
 
 
 def _at_ancestor(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
@@ -75,11 +81,22 @@ def _by_hash(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
 
 
 def _in_network(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
-    """The mote of the way between both where it costs least, by estimate; a row that goes to a mote already costs nothing more. Pairs that
+    """The mote of the way between both where it costs least, by estimate, or the base where that costs less."""
+    tree = reckoning.tree
+    found = between = _between(reckoning, pairs)
+    if not reckoning.forced:
+        groups = [group.pairs for group in groups_of(pairs)]
+        found = cheapest(between, groups, tree, reckoning.rates, reckoning.prices)
+    alone = "there is no mote but the root between both"
+    dearer = f"that takes {_LESS[reckoning.prices.unit]} by estimate"
+    return {pair: (found[pair], alone if between[pair] == tree.root else dearer) for pair in pairs}
+
+
+def _between(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, int]:
+    """By pair the best mote of the way but the root, where there is one; a row that goes to a mote already costs nothing more. Pairs that
     have fewest motes to choose from come first."""
-    tree, found = reckoning.tree, dict[Pair, Choice]()
+    tree, found = reckoning.tree, dict[Pair, int]()
     known: set[tuple[int, int]] = set()
-    why = "there is no mote but the root between both"
     between = {pair: [mote for mote in tree.between(*pair) if mote != tree.root] for pair in pairs}
     for pair in sorted(pairs, key=lambda pair: (len(between[pair]), pair)):
         best = min(
@@ -87,9 +104,9 @@ def _in_network(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choic
             key=lambda mote, pair=pair: (cost(reckoning, pair, mote, known), mote),  # type: ignore[misc]
             default=tree.root,
         )
-        found[pair] = best, why
+        found[pair] = best
         known |= {(producer, best) for producer in pair}
-    return {pair: found[pair] for pair in pairs}
+    return found
 
 
 def cost(reckoning: Reckoning, pair: Pair, mote: int, known: set[tuple[int, int]]) -> float:
@@ -98,7 +115,7 @@ def cost(reckoning: Reckoning, pair: Pair, mote: int, known: set[tuple[int, int]
     total = 0.0
     for producer, rate in zip(pair, (estimates.s, estimates.t), strict=True):
         if (producer, mote) not in known:
-            total += len(links_of(tree.between(producer, mote))) * (rate * prices.carried + prices.way)
+            total += len(links_of(tree.between(producer, mote))) * prices.by_way(rate)
     return total + tree.hops(mote) * (estimates.results * prices.result + prices.listened(estimates.results))
 
 

@@ -11,17 +11,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skerry.catalog.catalog import Mote
-from skerry.joins.placement.estimates import Estimates, Rates
+from skerry.joins.placement.estimates import Rates
 from skerry.joins.placement.trees import Tree
 from skerry.planner.cost.join_prices import prices
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import Pairing, clause_of, delay, host_bytes, sending_bytes
+from skerry.planner.model.pairing import (
+    IN_NETWORK,
+    Pairing,
+    clause_of,
+    delay,
+    host_bytes,
+    sending_bytes,
+)
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.mote_memory import MEMORY_BYTES
 from skerry.planner.physical.program import program_size
 from skerry.sensors.paired_motes import Pair, pairs_of
 from skerry.service.explain_join import known_statics, trees
+from skerry.service.pair_costs import cost_of
 from skerry.service.pair_hosts import Reckoning, chosen
 from skerry_protocol.packets import PROGRAM_MAXIMUM, PairsHost, PairsWay
 
@@ -79,9 +87,11 @@ def places(
     room: int = ROOM,
     rates: Rates | None = None,
     taken: Collection[Way] = (),
+    *,
+    forced: bool = False,
 ) -> Places:
-    """Of the pairs of all motes that are known; ``room``: bytes that a host has for rows; ``taken``: ways of other queries. Raises
-    QueryError."""
+    """Of the pairs of all motes that are known; ``room``: bytes that a host has for rows; ``taken``: ways of other queries; ``forced``: in
+    the network also what costs less at the gateway. Raises QueryError."""
     base: dict[Pair, str] = {}
     known = trees(motes)
     statics = {number: known_statics(mote) for number, mote in motes.items()}
@@ -94,12 +104,12 @@ def places(
             base[pair] = "no way is known by which both reach one root"
         else:
             within[tree.root].append(pair)
-    rates = rates if rates is not None else Rates(Estimates(window=max(pairing.rows, pairing.epochs + 1)))
-    price = prices("energy", pairing.width // 2, pairing.width, period_ms / 1000)
+    rates = rates if rates is not None else Rates(pairing.estimates)
+    price = prices(pairing.cost, pairing.width // 2, pairing.width, period_ms / 1000)
     ways = _Ways(tree_of, motes, set(taken))
     hosts: dict[int, tuple[Pair, ...]] = {}
     for root, pairs in within.items():
-        reckoning = Reckoning(pairing, known[root], motes, statics, rates, price)
+        reckoning = Reckoning(pairing, known[root], motes, statics, rates, price, forced)
         found: dict[int, list[Pair]] = defaultdict(list)
         for pair, (host, why) in chosen(reckoning, pairs).items():
             if host == root:
@@ -121,7 +131,25 @@ def places(
                     kept = []
             if kept:
                 hosts[host] = tuple(kept)
+        if pairing.strategy == IN_NETWORK and not forced:
+            _none_dearer(reckoning, pairs, hosts, base)
     return Places(hosts, base)
+
+
+def _none_dearer(
+    reckoning: Reckoning, pairs: Sequence[Pair], hosts: dict[int, tuple[Pair, ...]], base: dict[Pair, str]
+) -> None:
+    """Of one root's pairs: what is left in the network, where motes have room, is to cost no more than all at the gateway."""
+    way, root = PairsWay.SENT, reckoning.tree.root
+    here = set(pairs)
+    at = {pair: host for host, kept in hosts.items() for pair in kept if pair in here}
+    there = cost_of(way, dict.fromkeys(pairs, root) | at, reckoning.tree, reckoning.rates, reckoning.prices)
+    if at and there > cost_of(
+        way, dict.fromkeys(pairs, root), reckoning.tree, reckoning.rates, reckoning.prices
+    ):
+        base |= dict.fromkeys(at, "by estimate motes have room for too few of the pairs to be worth it")
+        for host in set(at.values()):
+            del hosts[host]
 
 
 def senders(way: PairsWay, pairs: Iterable[Pair], host: int, root: int) -> set[Way]:

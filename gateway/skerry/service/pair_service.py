@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skerry.catalog.catalog import Catalog
+from skerry.joins.placement.estimates import Rates
+from skerry.joins.placement.plans import gathered
+from skerry.joins.placement.strategies import NAIVE
+from skerry.joins.placement.trees import Tree
 from skerry.network.networks import Networks
+from skerry.planner.cost.join_prices import prices, way_cells
 from skerry.planner.model.clause import Clause
+from skerry.planner.model.pairing import Pairing
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.mote_memory import bytes_taken
+from skerry.sensors.paired_motes import Pair, pairs_of, passing_of
+from skerry.service.explain_join import known_statics, trees
+from skerry.service.pair_costs import plan_of
 from skerry.service.pair_places import ROOM, Places, Way, clause, places
 from skerry.service.queries import Queries
 from skerry.sql.errors import QueryError
 
 #: S of network time between two looks at the tree: what is the same in two of them, one after the other, is there to stay.
 LOOK_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of a join: motes that may be s, and t; pairs, and how many of them have no common root that the gateway knows."""
+
+    passing: tuple[int, int]
+    pairs: int
+    elsewhere: int
 
 
 class PairService:
@@ -41,6 +60,60 @@ class PairService:
         taken = self._taken(plan)
         found = places(plan.pairing, plan.period_ms, motes, self._room(plan), taken=taken)
         return clause(plan, found)
+
+    def facts(self, pairing: Pairing) -> Facts:
+        """How many motes and pairs it is about. Raises QueryError: there are too many motes."""
+        statics, tree_of = self._known()
+        s, t = passing_of(pairing, statics)
+        pairs = pairs_of(pairing, statics)
+        elsewhere = sum(_tree(tree_of, pair) is None for pair in pairs)
+        return Facts((len(s), len(t)), len(pairs), elsewhere)
+
+    def cost(self, plan: QueryPlan, placed: Places) -> float:
+        """Of all motes in a sample period, in J or bytes, where pairs are joined there. Raises QueryError: a way is to carry too much."""
+        pairing = plan.pairing
+        assert pairing is not None
+        _, tree_of = self._known()
+        at = {pair: host for host, pairs in placed.hosts.items() for pair in pairs}
+        price = prices(pairing.cost, pairing.width // 2, pairing.width, plan.period_ms / 1000)
+        found: dict[int, dict[Pair, int]] = defaultdict(dict)
+        trees = {tree.root: tree for tree in tree_of.values()}
+        for pair in (*at, *placed.base):
+            tree = _tree(tree_of, pair)
+            if tree is not None:
+                found[tree.root][pair] = at.get(pair, tree.root)
+        rates, total = Rates(pairing.estimates), 0.0
+        cells = way_cells(plan.period_ms / 1000)
+        for root, those in found.items():
+            made = plan_of(pairing.way, those, trees[root])
+            most = max((flow.rate(rates) for flow in made.flows if not flow.by_tree), default=0.0)
+            if most > cells:
+                text = f"{most:g} rows would go by a way in a sample period, which has {cells:g} cells then"
+                raise QueryError(text, "a longer SAMPLE PERIOD has more of them")
+            total += made.cost(rates, price, trees[root])
+        return total
+
+    def naive_cost(self, pairing: Pairing, period_ms: int, needs: int) -> float:
+        """The same where all motes that may be s or t send so many values to the gateway. Raises QueryError."""
+        statics, tree_of = self._known()
+        s, t = passing_of(pairing, statics)
+        price = prices(pairing.cost, needs, needs, period_ms / 1000)
+        rates, total = Rates(pairing.estimates), 0.0
+        for tree in {tree.root: tree for tree in tree_of.values()}.values():
+            passing = {
+                mote: frozenset(role for role, those in (("s", s), ("t", t)) if mote in those)
+                for mote in sorted(s | t)
+                if tree_of.get(mote) is tree and tree.up(mote) is not None
+            }
+            total += gathered(NAIVE, passing, (), tree).cost(rates, price, tree)
+        return total
+
+    def _known(self) -> tuple[dict[int, dict[str, int]], dict[int, Tree]]:
+        """Static attributes, and the tree, by mote."""
+        motes = {mote.nodeid: mote for mote in self._networks.catalog.all()}
+        known = trees(motes)
+        statics = {number: known_statics(mote) for number, mote in motes.items()}
+        return statics, {number: known[mote.root] for number, mote in motes.items() if mote.root in known}
 
     def _taken(self, plan: QueryPlan) -> set[Way]:
         """Ways by which rows of other queries go."""
@@ -107,3 +180,11 @@ class PairService:
                     }
                 )
         return found
+
+
+def _tree(tree_of: Mapping[int, Tree], pair: Pair) -> Tree | None:
+    """In which both reach the root; None: there is none."""
+    one, other = (tree_of.get(mote) for mote in pair)
+    if one is None or one is not other or any(one.up(mote) is None for mote in pair):
+        return None
+    return one

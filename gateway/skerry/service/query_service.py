@@ -14,7 +14,6 @@ from skerry.network.networks import Networks
 from skerry.network.pings import Pinged
 from skerry.network.root import Root
 from skerry.network.searches import Searched
-from skerry.planner.features.history import explain_past
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
@@ -22,18 +21,20 @@ from skerry.sensors.definitions import SensorTable
 from skerry.sensors.store import Done
 from skerry.service.attribute_service import AttributeService
 from skerry.service.delivery_service import DeliveryService
-from skerry.service.explain import explain, explain_text
-from skerry.service.explain_join import describe_join, join_lines
+from skerry.service.explainer import Explainer
 from skerry.service.index_service import IndexService
+from skerry.service.join_choice import JoinChoices
 from skerry.service.join_service import JoinService, join_of
 from skerry.service.pair_service import PairService
 from skerry.service.persistence import Persistence
+from skerry.service.planning import Planning
 from skerry.service.queries import Ended, Queries, UnknownQueryError, UserQuery
 from skerry.service.sensor_service import SensorService
 from skerry.sql import index_statements
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError
 from skerry.sql.index_statements import DropIndex
+from skerry.sql.join_strategies import NAIVE
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log.stream_log import StreamLog
 from skerry.storage.state import StorageError
@@ -69,15 +70,15 @@ class QueryService:
         pairs: PairService,
     ) -> None:
         self._pairs = pairs
+        self._planning = Planning(queries, tables, sensors)
+        self._choices = JoinChoices(self._planning, pairs, network)
+        self._explainer = Explainer(
+            network, roots, queries, sensors, indexes, pairs, self._planning, self._choices
+        )
         self._sensors, self._joins, self._attributes = sensors, joins, attributes
         self._indexes = indexes
         self._lock, self._log, self._network, self._roots, self._queries = lock, log, network, roots, queries
-        self._delivery, self._history, self._tables, self._persistence = (
-            delivery,
-            history,
-            tables,
-            persistence,
-        )
+        self._delivery, self._history, self._persistence = delivery, history, persistence
 
     def ask(
         self,
@@ -97,10 +98,14 @@ class QueryService:
                 return done
             if index_statements.is_one(sql):
                 return self._index(sql, user, check)
-            of_sources = self._sensors.plan(sql)
+            of_sources = self._planning.gateways(sql)
+            choice = self._choices.of(sql, of_sources) if of_sources is not None else None
+            if choice is not None and choice.taken != NAIVE:
+                # It is remembered as it is asked, so that a restart finds it joined where it was.
+                sql, of_sources = choice.sql, None
             if of_sources is not None:
                 return self._ask_sources(sql, user, of_sources, check, linger_s)
-            statement, point = self._planned(sql), None
+            statement, point = self._planning.planned(sql), None
             if isinstance(statement, DropPoint | DropSrt | Stop):
                 return self._stopped(statement, user)
             check(len(self._queries.of(user)))
@@ -139,7 +144,7 @@ class QueryService:
             return Stopped([self.stop(self._indexes.keeper(statement, user), user)])
         check(len(self._queries.of(user)))
         self._network.check_heard([root.link for root in self._roots])
-        index, plan = self._indexes.plan(statement, self._tables_named())
+        index, plan = self._indexes.plan(statement, self._planning.names())
         query = self._add(sql, user, plan, None, None)
         query.index = index
         try:
@@ -148,20 +153,6 @@ class QueryService:
             self.remove(query)
             raise
         return query
-
-    def _tables_named(self) -> set[str]:
-        """Names of what queries are asked of, in lower case."""
-        return {
-            "sensors",
-            "event",
-            *self._queries.points(),
-            *self._tables.schemas(),
-            *self._sensors.store.tables(),
-        }
-
-    def _planned(self, sql: str) -> QueryPlan | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt:
-        """The plan of a query beside all that there is, or a statement that is none. Raises QueryError."""
-        return plan_query(sql, self._queries.points(), self._tables.schemas(), self._queries.statics.all())
 
     def _stopped(self, statement: Stop | DropPoint | DropSrt, user: str) -> Stopped:
         match statement:
@@ -202,7 +193,7 @@ class QueryService:
     def _add_started(self, query: UserQuery) -> None:
         """The queries that its rows start, and those that theirs start. Raises QueryError."""
         for text in query.plan.starts:
-            plan = self._planned(text)
+            plan = self._planning.planned(text)
             assert isinstance(plan, QueryPlan)
             self._add_started(self._add(text, query.user, plan, None, query.id))
 
@@ -461,79 +452,9 @@ class QueryService:
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where. Raises QueryError."""
         with self._lock:
-            if index_statements.is_one(sql):
-                return self._explained_index(sql)
-            of_sources = self._sensors.plan(sql)
-            if of_sources is not None:
-                return self._indexes.explain(of_sources) or self._explained(of_sources)
-            plan = self._planned(sql)
-            if isinstance(plan, Stop | DropPoint | DropSrt):
-                raise QueryError("what stops queries has no plan", "explain a SELECT")
-            if isinstance(plan, CreatePoint):
-                _, plan = plan_point(
-                    plan, self._queries.point_number(sql), self._queries.points(), self._queries.statics.all()
-                )
-            if isinstance(plan, CreateSrt):
-                _, plan = self._queries.plan_srt(plan, self._network.roots, self._network.catalog.values)
-            if plan.history is not None and plan.history.only:
-                return explain_past(plan)
-            if not self._roots:
-                # Nobody's to ask.
-                self._network.check_heard([])
-            return self._explain(plan)
-
-    def _explained_index(self, sql: str) -> dict[str, Any]:
-        """Of CREATE INDEX."""
-        statement = index_statements.parse(sql)
-        if isinstance(statement, DropIndex):
-            raise QueryError("what drops an index has no plan", "explain CREATE INDEX, or a SELECT")
-        self._network.check_heard([root.link for root in self._roots])
-        index, plan = self._indexes.plan(statement, self._tables_named())
-        described = self._explain(plan)
-        upkeep = self._indexes.upkeep(index, described["motes"]["energy_per_epoch"])
-        stored = f"stored by motes {', '.join(map(str, sorted(index.owners)))}"
-        text = "\n".join((described["text"], stored, upkeep.energy_line()))
-        return {**described, "index": {**index.to_dict(), "upkeep": upkeep.to_dict()}, "text": text}
+            return self._explainer.explain(sql)
 
     def indexed(self, query: UserQuery) -> dict[str, Any] | None:
         """Which motes were asked for a query of an index, and have answered; None: it is of none."""
         with self._lock:
             return self._indexes.described(query)
-
-    def _explain(self, plan: QueryPlan) -> dict[str, Any]:
-        """What motes run of a query."""
-        first = self._network.first
-        described = explain(plan, self._network.catalog, first.demand, first.now())
-        if plan.pairing is None:
-            return {**described, "text": explain_text(described)}
-        _, placed = self._pairs.places(plan)
-        runs = plan.pairing.strategy.lower()
-        lines = [
-            explain_text(described),
-            f"pairs of motes are joined (runs today: {runs})",
-            *placed.lines(),
-        ]
-        return {
-            **described,
-            "placed": {"runs": runs, **placed.described()},
-            "text": "\n".join(lines),
-        }
-
-    def _explained(self, plan: QueryPlan) -> dict[str, Any]:
-        """Of a query over sensors that are no motes, or a join of such and motes."""
-        described = self._sensors.explain(plan)
-        join = plan.sources.join if plan.sources is not None else None
-        questions = join.questions if join is not None and self._roots and plan.history is None else ()
-        asked = {}
-        for text in questions:
-            one = plan_query(text, statics=self._queries.statics.all())
-            assert isinstance(one, QueryPlan)
-            asked[text] = self._explain(one)
-        placed = None
-        if asked and join is not None:
-            placed = describe_join(join, self._network.catalog, self._queries.statics.all())
-        lines = [described["text"], *(f"\n{text}\n{one['text']}" for text, one in asked.items())]
-        lines += ["", *join_lines(placed)] if placed is not None else []
-        return (
-            {**described, "motes": asked, "placed": placed, "text": "\n".join(lines)} if asked else described
-        )

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from operator import is_
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from skerry.sql.join_strategies import JoinHints
 
 _Node = TypeVar("_Node")
 #: By kind of node, names of what it is made of; None: it is none. To find them takes as long as much of a query's planning.
@@ -397,8 +400,10 @@ class Select:
     using: Name | None = None
     #: Of a table function: after so many rows, or so long, what is found comes.
     every: Number | None = None
-    #: Where motes are to join their rows; None: they join none.
+    #: Where motes are to join their rows; None: they join none, or nothing says where.
     strategy: JoinStrategy | None = None
+    #: What is said of a join of two motes besides; None: nothing.
+    hints: JoinHints | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ KEYWORDS = frozenset({
 _CLAUSES = (
     "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OUTPUT", "INTO", "SAMPLE", "SAMPLE PERIOD", "LIFETIME", "ONCE",
     "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "WAIT", "HISTORY", "START NOW", "WINDOW", "LATENESS", "USING", "JOIN",
+    "ESTIMATE", "COST", "LEARNING", "DELIVER WITHIN",
 )  # fmt: skip
 #: They, and their first words.
 _BEGINNINGS = frozenset(part for clause in _CLAUSES for part in (clause, clause.split()[0]))

@@ -21,10 +21,14 @@ from skerry.sql.units import TIME_NAMES
 _OTHERWISE = {
     "DISTINCT": "GROUP BY gives a row for each value, and COUNT(DISTINCT a) their number",
 }
-#: Words of joins that a length stands behind, which makes them such.
+#: Words of joins that something stands behind, which makes them such.
 _LENGTHS = {
     "WINDOW": "a window has a length, as in WINDOW 10 min, or WINDOW 5 ROWS",
     "LATENESS": "it is a length of time, as in LATENESS 30 s",
+    "ESTIMATE": "shares of rows stand behind it, as in ESTIMATE s 10 %, t 100 %, pair 5 %",
+    "COST": "what is counted stands behind it, as in COST BYTES or COST ENERGY",
+    "LEARNING": "it is LEARNING OFF: nothing is learnt while a join runs",
+    "DELIVER": "a length of time stands behind it, as in DELIVER WITHIN 1 min",
 }
 #: How names that are no plain words are written.
 _MARKS = 'names stand without marks, or in straight ones, as in p."room name"'
@@ -51,6 +55,7 @@ _CALLED: dict[str, str] = {
     "NUMBER": "a number", "NAME": "a name", "TEXT": "a text", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
     "SLASH": "/", "SHIFT": ">>", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
     "$END": "the end", "HUMIDITY_UNIT": "a unit", "STORAGE_POINT": "STORAGE POINT",
+    "JOIN_STRATEGY": "JOIN AT BASE", "DELIVER": "DELIVER WITHIN",
     "START_NOW": "START NOW", "FROM_LATEST": "FROM LATEST", "LEFT_JOIN": "LEFT JOIN", "ASOF_JOIN": "ASOF JOIN",
 }  # fmt: skip
 
@@ -139,7 +144,7 @@ def _otherwise(token: Token, before: str, behind: str) -> str | None:
         return "one statement at a time"
     if "/*" in before[-1:] + token + behind[:1]:
         return "a comment begins with --, and ends with its line"
-    if before.rstrip().endswith("%"):
+    if before.rstrip().endswith("%") and "estimate" not in before.lower():
         return "% is for remainders: a relative humidity is written 50 %RH, or 50"
     if token.type == "COMMA" and before[-1:].isdigit() and behind[:1].isdigit():
         return "decimal places stand behind a point, as in 25.5"

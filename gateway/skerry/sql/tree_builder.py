@@ -63,6 +63,10 @@ _SINGLE = (
     "using",
     "every",
     "strategy",
+    "estimate",
+    "cost",
+    "learning",
+    "deliver",
 )
 
 
@@ -263,6 +267,8 @@ class TreeBuilder:
                     "start_now": "START NOW",
                     "windows": "WINDOW",
                     "past": "HISTORY … AS",
+                    "strategy": "where motes' rows are joined",
+                    "deliver": "DELIVER WITHIN",
                 }
                 what = named.get(kind, kind.upper())
                 raise QueryError(

@@ -113,7 +113,7 @@ def difference(
     for pair, mote in places.items():
         at[mote].append(rates.of(pair).results)
     tree = sharing.tree
-    total = rate * sent * prices.carried + sent * prices.way
+    total = sent * prices.by_way(rate)
     for s, t in own:
         estimates, mote = rates.of((s, t)), places[s, t]
         up = tree.hops(mote)

@@ -60,12 +60,16 @@ def through_base(pair: Pair, tree: Tree, estimates: Estimates, prices: Prices) -
     """s sends by the root to t, which joins: D_sr σ_s + D_tr (σ_s + (σ_s + σ_t) w σ_st)."""
     s, t = pair
     up, down = tree.hops(s), tree.hops(t)
-    cost = estimates.s * (up * prices.row + down * prices.carried) + estimates.results * down * prices.result
+    cost = (
+        estimates.s * up * prices.row
+        + down * prices.by_way(estimates.s)
+        + estimates.results * down * prices.result
+    )
     records: dict[Link, float] = dict.fromkeys(links_of(tree.way(s)), estimates.s)
     for link in links_of(tree.way(t)):
         records[link] = records.get(link, 0.0) + estimates.results
     listened = sum(map(prices.listened, records.values()))
-    return Placed(pair, THROUGH_BASE, t, cost + listened + down * prices.way)
+    return Placed(pair, THROUGH_BASE, t, cost + listened)
 
 
 def on_way(pair: Pair, path: Path, place: int, tree: Tree, estimates: Estimates, prices: Prices) -> Placed:
@@ -73,9 +77,9 @@ def on_way(pair: Pair, path: Path, place: int, tree: Tree, estimates: Estimates,
     mote = path[place]
     before, behind, above = place, len(path) - 1 - place, tree.hops(mote)
     cost = (
-        (estimates.s * before + estimates.t * behind) * prices.carried
+        before * prices.by_way(estimates.s)
+        + behind * prices.by_way(estimates.t)
         + estimates.results * above * prices.result
-        + (before + behind) * prices.way
         + above * prices.listened(estimates.results)
     )
     return Placed(pair, IN_NETWORK, mote, cost, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import exp
 
 from skerry.joins.placement.estimates import Pair, Rates
 from skerry.joins.placement.prices import Prices
@@ -14,19 +15,21 @@ from skerry.joins.placement.trees import Link, Path, Tree, links_of
 @dataclass(frozen=True, slots=True)
 class Flow:
     """One mote's rows, or the answers of pairs that are joined at one mote, over links, each of which they take once. ``by_tree``: they
-    share the tree's frames and cells, others have cells of a way. ``window``: whose answers they are, where flows of rows have none."""
+    share the tree's frames and cells, others have cells of a way. ``answers``: whose they are, where flows of rows have none; ``senders``:
+    whose rows go by one way, where they are not the source's own."""
 
     source: int
     links: tuple[Link, ...]
     by_tree: bool = True
     roles: frozenset[str] = frozenset()
     answers: tuple[Pair, ...] = ()
+    senders: tuple[int, ...] = ()
 
     def rate(self, rates: Rates) -> float:
         """Records in each epoch."""
         if self.answers:
             return sum(rates.of(pair).results for pair in self.answers)
-        return rates.sends(self.source, self.roles)
+        return sum(rates.sends(mote, self.roles) for mote in self.senders or (self.source,))
 
 
 @dataclass(frozen=True)
@@ -37,20 +40,22 @@ class Plan:
     places: Mapping[Pair, int]
     flows: tuple[Flow, ...]
 
-    def cost(self, rates: Rates, prices: Prices) -> float:
-        """Expected of an epoch. A link of the tree is listened to once, whatever comes on it; one of a way once for each way."""
-        total = 0.0
+    def cost(self, rates: Rates, prices: Prices, tree: Tree | None = None) -> float:
+        """Expected of an epoch. A link of the tree is listened to once, whatever comes on it; one of a way once for each way. ``tree``:
+        with what is listened to in all of it, as motes do it (:func:`listened`), not in what the join uses of it alone."""
+        total = 0.0 if tree is None else listened(self, rates, prices, tree)
         up: dict[Link, list[tuple[float, float]]] = defaultdict(list)
         for flow in self.flows:
             rate = flow.rate(rates)
             if not flow.by_tree:
-                total += len(flow.links) * (rate * prices.carried + prices.way)
+                total += len(flow.links) * prices.by_way(rate)
                 continue
             for link in flow.links:
                 up[link].append((rate, prices.result if flow.answers else prices.row))
         for records in up.values():
             number = sum(rate for rate, _ in records)
-            total += prices.listened(number) + sum(rate * prices.up(each, number) for rate, each in records)
+            total += sum(rate * prices.up(each, number) for rate, each in records)
+            total += prices.listened(number) if tree is None else 0.0
         return total
 
     def stored(self, window: int) -> dict[int, int]:
@@ -59,6 +64,28 @@ class Plan:
         for (s, t), mote in self.places.items():
             kept[mote] |= {("s", s), ("t", t)}
         return {mote: window * len(producers) for mote, producers in kept.items()}
+
+
+def listened(plan: Plan, rates: Rates, prices: Prices, tree: Tree) -> float:
+    """To all motes of a tree in an epoch. A parent listens to a child until it has sent, and its own children have, too; where one of them
+    is silent, for as long as there may be rows. The root, whose radio is on all that time whatever comes, is left out."""
+    silent: dict[int, float] = defaultdict(lambda: 1.0)
+    for flow in plan.flows:
+        if flow.by_tree:
+            rate = flow.rate(rates)
+            for sender, _ in flow.links:
+                silent[sender] *= exp(-rate) if flow.answers else 1 - rate
+    # The deepest come first.
+    motes = sorted((mote for mote in tree.parents if tree.up(mote) is not None), key=tree.hops, reverse=True)
+    done: dict[int, float] = defaultdict(lambda: 1.0)
+    total = 0.0
+    for mote in motes:
+        above = tree.parents[mote]
+        done[mote] *= 1 - silent[mote]
+        done[above] *= done[mote]
+        if above != tree.root:
+            total += prices.unheard + done[mote] * (prices.heard - prices.unheard)
+    return total
 
 
 def roles_of(pairs: Iterable[Pair]) -> dict[int, frozenset[str]]:
@@ -89,8 +116,12 @@ def answers(places: Mapping[Pair, int], tree: Tree) -> list[Flow]:
 
 
 def at_ancestors(name: str, pairs: Iterable[Pair], tree: Tree) -> Plan:
-    """Each pair at its lowest common ancestor; a mote's rows go up to the highest that joins them, and all on their way hear them."""
-    places = {pair: tree.ancestor(*pair) for pair in pairs}
+    """Each pair at its lowest common ancestor."""
+    return climbing(name, {pair: tree.ancestor(*pair) for pair in pairs}, tree)
+
+
+def climbing(name: str, places: Mapping[Pair, int], tree: Tree) -> Plan:
+    """Each pair at a mote above both; a mote's rows go up to the highest that joins them, and all on their way hear them."""
     up: dict[int, Path] = {}
     for pair, mote in places.items():
         for producer in pair:
@@ -114,6 +145,37 @@ def through_base(name: str, pairs: Iterable[Pair], tree: Tree) -> Plan:
         role = frozenset({"s"})
         flows += [Flow(s, links_of(tree.way(s)), roles=role), Flow(s, down, by_tree=False, roles=role)]
     return Plan(name, places, (*flows, *answers(places, tree)))
+
+
+def from_root(name: str, pairs: Iterable[Pair], tree: Tree) -> Plan:
+    """The same as motes do it: one way leads from the root to each t, for the rows of all its partners."""
+    places = {pair: pair[1] for pair in pairs}
+    partners: dict[int, list[int]] = defaultdict(list)
+    for s, t in places:
+        if s != t:
+            partners[t].append(s)
+    role = frozenset({"s"})
+    sources = dict.fromkeys(s for those in partners.values() for s in those)
+    up = [Flow(s, links_of(tree.way(s)), roles=role) for s in sources]
+    down = [
+        Flow(tree.root, links_of(tree.way(t)[::-1]), by_tree=False, roles=role, senders=tuple(those))
+        for t, those in partners.items()
+    ]
+    return Plan(name, places, (*up, *down, *answers(places, tree)))
+
+
+def by_ways(name: str, places: Mapping[Pair, int], tree: Tree) -> Plan:
+    """Each pair at any mote, as motes do it: a way of the tree leads from each producer to each mote that needs rows of it."""
+    needed: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for pair, host in places.items():
+        for role, mote in zip("st", pair, strict=True):
+            if mote != host:
+                needed[mote, host].add(role)
+    ways = [
+        Flow(mote, links_of(tree.between(mote, host)), by_tree=False, roles=frozenset(roles))
+        for (mote, host), roles in needed.items()
+    ]
+    return Plan(name, places, (*ways, *answers(places, tree)))
 
 
 def with_ways(

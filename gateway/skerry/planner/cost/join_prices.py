@@ -18,8 +18,17 @@ _AROUND = radio.on_air(FRAME_BYTES)
 CELL_SECONDS = 0.008
 #: Cells in which a parent listens to a child of a join that says nothing in an epoch, at most.
 SILENT_CELLS = 2
-#: A way's cells are in one round, of 1 s, of 2 to a power from the first to the second of these.
+#: Parents do not know who is of a join: in an epoch they listen to a silent child in so many rounds (the first, and FLUSH_ROUNDS of
+#: firmware/net/net_conf.h), to one that has sent in the next one, too, as its acknowledgement may have been lost.
+UNHEARD_CELLS, HEARD_CELLS = 9, 2
+#: A way's cells are in one round, of 1 s, of 2 to a power from the first to the second of these (WAY_EVERY_LEAST and WAY_EVERY_MOST,
+#: firmware/net/transport/transport_conf.h).
 EVERY = (2, 8)
+#: So many cells at least come in a sample period where the power is more than the least: a record that is repeated, or waits behind
+#: another, is to be there before the next one (every(), firmware/query/operators/meet.c).
+CELLS_IN_PERIOD = 4
+#: S after which an empty row keeps a way of most cells open, longer by as much as others have fewer (MEET_KEPT_OPEN, query_conf.h).
+KEPT_OPEN = 32
 
 
 def row_bytes(values: int) -> int:
@@ -38,11 +47,20 @@ def answer_bytes(values: int) -> int:
 
 
 def way_cells(period_s: float) -> float:
-    """Cells of a way in a sample period: as seldom as there is one in each period."""
-    every = next(
-        (1 << power for power in range(EVERY[1], EVERY[0], -1) if 1 << power <= period_s), 1 << EVERY[0]
-    )
-    return max(1.0, period_s / every)
+    """Cells of a way in a sample period, as motes choose how often they come."""
+    return period_s / (1 << _every(period_s))
+
+
+def kept_rows(period_s: float) -> float:
+    """Empty rows in a sample period, where nothing else goes by a way."""
+    return period_s / (KEPT_OPEN << _every(period_s) - EVERY[0])
+
+
+def _every(period_s: float) -> int:
+    power = EVERY[0]
+    while power < EVERY[1] and CELLS_IN_PERIOD << power + 1 <= period_s:
+        power += 1
+    return power
 
 
 def way_seconds(size: int) -> float:
@@ -57,7 +75,9 @@ def prices(unit: str, row_values: int, answer_values: int, period_s: float) -> P
     times = radio.record_seconds(row), way_seconds(carried), radio.record_seconds(answer)
     if unit == "bytes":
         each = [radio.bytes_in(time) for time in times]
-        return Prices(unit, each[0], each[1], each[2], frame=radio.bytes_in(_AROUND), room=room)
+        frame = radio.bytes_in(_AROUND)
+        kept, cells = kept_rows(period_s), way_cells(period_s)
+        return Prices(unit, each[0], each[1], each[2], frame=frame, room=room, kept=kept, cells=cells)
     cell = radio.listening(CELL_SECONDS)
     each = [radio.both_ends(time) for time in times]
     listened = cell, way_cells(period_s) * cell
@@ -70,4 +90,8 @@ def prices(unit: str, row_values: int, answer_values: int, period_s: float) -> P
         frame=radio.both_ends(_AROUND),
         room=room,
         silent=SILENT_CELLS,
+        kept=kept_rows(period_s),
+        cells=way_cells(period_s),
+        heard=HEARD_CELLS * cell,
+        unheard=UNHEARD_CELLS * cell,
     )

@@ -11,13 +11,25 @@ from dataclasses import replace
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, Kind, conjuncts, render
-from skerry.planner.model.pairing import BY_HASH, FIELD_BEHIND, Pairing, S, T, clause_of, keys_of
+from skerry.planner.model.pairing import (
+    BY_HASH,
+    FIELD_BEHIND,
+    Pairing,
+    S,
+    T,
+    answered_ms,
+    clause_of,
+    delay,
+    keys_of,
+)
 from skerry.planner.model.plans import Column, Output
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.scope_of_motes import attributes_named
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
+from skerry.sql.join_strategies import JoinHints
 from skerry.sql.join_windows import is_of_rows, microseconds
+from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.packets import FIELDS_MAXIMUM
@@ -92,9 +104,12 @@ def joins(draft: Draft) -> Draft:
         )
     shown = tuple(replace(output, expr=_rewritten(output.expr, placed)) for output in outputs)
     aliases = (select.tables[0].called, select.tables[1].called)
+    hints = select.hints or JoinHints()
     pairing = Pairing(
-        aliases, statics, tuple(known), condition, carried, rows, epochs, between, select.strategy.words
-    )
+        aliases, statics, tuple(known), condition, carried, rows, epochs, between, select.strategy.words,
+        (hints.s, hints.t, hints.pair), hints.cost,
+    )  # fmt: skip
+    _check_time(pairing, draft.plan.period_ms, hints)
     if pairing.width > WIDTH_MAXIMUM:
         raise QueryError(
             f"rows of {pairing.width} bytes are too long to meet",
@@ -136,6 +151,22 @@ def allowed(draft: Draft) -> Draft:
         if table.joined is not None:
             raise QueryError(f"motes have no {table.joined.kind} JOIN", _ELSEWHERE, table.joined.span)
     return draft
+
+
+def _check_time(pairing: Pairing, period_ms: int, hints: JoinHints) -> None:
+    """DELIVER WITHIN, where rows that may still be under way are waited for longer."""
+    needed = answered_ms(period_ms, pairing.way)
+    if hints.within is not None and hints.within.milliseconds < needed:
+        waits = duration_text(delay(period_ms, pairing.way) * period_ms)
+        hint = (
+            f"rows under way are waited for {waits}, then answers climb: write at least {duration_text(needed)}, "
+            "or a shorter SAMPLE PERIOD"
+        )
+        raise QueryError(
+            f"DELIVER WITHIN {duration_text(hints.within.milliseconds)} is too short for JOIN {pairing.strategy}",
+            hint,
+            hints.within.span,
+        )
 
 
 def _window(select: ast.Select, period_ms: int) -> tuple[int, int]:

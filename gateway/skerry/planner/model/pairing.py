@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from skerry.expressions.assembler import assemble
 from skerry.expressions.build import attribute, constant_of
 from skerry.expressions.expression import Expr, Kind
+from skerry.joins.placement.estimates import Estimates
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
@@ -63,11 +64,19 @@ class Pairing:
     between: int
     #: Where they are joined, of :data:`WAY_OF`.
     strategy: str = AT_ANCESTOR
+    #: How often rows pass as s and as t, and match when they meet; and what a join's cost is counted in.
+    shares: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    cost: str = "energy"
 
     @property
     def way(self) -> PairsWay:
         """How rows come to their hosts."""
         return WAY_OF[self.strategy]
+
+    @property
+    def estimates(self) -> Estimates:
+        """What its user knows of it, and how many rows of a mote a window holds."""
+        return Estimates(*self.shares, window=max(self.rows, self.epochs + 1))
 
     @property
     def width(self) -> int:
@@ -91,6 +100,11 @@ def delay(period_ms: int, way: PairsWay = PairsWay.CLIMB) -> int:
     """Epochs for which rows are waited for."""
     longest = _CLIMB_MS if way is PairsWay.CLIMB else _WAYS_MS
     return min(_DELAY_MAXIMUM, -(-longest // period_ms) + 1)
+
+
+def answered_ms(period_ms: int, way: PairsWay) -> int:
+    """From a sample until answers that it is part of are at the gateway, where nothing has to be sent again for longer than usual."""
+    return delay(period_ms, way) * period_ms + _CLIMB_MS
 
 
 def delay_ms(clause: Clause, period_ms: int) -> int:

@@ -1,0 +1,35 @@
+"""What a text comes to beside all that there is: queries that run, their storage points, tables and attributes."""
+
+from __future__ import annotations
+
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.service.queries import Queries
+from skerry.service.sensor_service import SensorService
+from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
+from skerry.tables.store import TableStore
+
+
+class Planning:
+    """Methods are called under the gateway's lock."""
+
+    def __init__(self, queries: Queries, tables: TableStore, sensors: SensorService) -> None:
+        self._queries, self._tables, self._sensors = queries, tables, sensors
+
+    def planned(self, sql: str) -> QueryPlan | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt:
+        """The plan of a query that motes are asked, or a statement that is none. Raises QueryError."""
+        return plan_query(sql, self._queries.points(), self._tables.schemas(), self._queries.statics.all())
+
+    def gateways(self, sql: str) -> QueryPlan | None:
+        """The plan of a query over sensors that are no motes, or of a join at the gateway; None: it is none. Raises QueryError."""
+        return self._sensors.plan(sql)
+
+    def names(self) -> set[str]:
+        """Names of what queries are asked of, in lower case."""
+        return {
+            "sensors",
+            "event",
+            *self._queries.points(),
+            *self._tables.schemas(),
+            *self._sensors.store.tables(),
+        }

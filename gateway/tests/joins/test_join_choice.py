@@ -1,0 +1,369 @@
+"""Where motes' rows are joined when a query does not say so: what it may say instead, what strategies cost, and which is taken."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.joins.test_joins_with_motes import ask, questions_of, report
+from gateway.tests.opened import opened
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import wait_for
+from skerry.catalog.catalog import Mote
+from skerry.joins.placement.estimates import Estimates, Rates
+from skerry.joins.placement.groups import groups_of
+from skerry.joins.placement.plans import gathered, listened
+from skerry.joins.placement.prices import HOPS
+from skerry.joins.placement.trees import Tree
+from skerry.planner.cost.join_prices import (
+    HEARD_CELLS,
+    KEPT_OPEN,
+    UNHEARD_CELLS,
+    kept_rows,
+    prices,
+    way_cells,
+)
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.sensors.paired_motes import Pair
+from skerry.service.explain_join import trees
+from skerry.service.pair_costs import cheapest, cost_of, plan_of
+from skerry.service.pair_places import places
+from skerry.sql.errors import QueryError
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.packets import PairsWay
+
+FIRMWARE = Path(__file__).parents[3] / "firmware"
+JOIN = (
+    "SELECT s.nodeid, t.nodeid, s.temp - t.temp AS difference FROM sensors AS s, sensors AS t WINDOW 3 ROWS "
+    "WHERE s.room = t.room AND s.nodeid < t.nodeid AND s.temp - t.temp > 2 SAMPLE PERIOD 10 s"
+)
+#: Of two motes next to each other whose rows seldom match: by bytes a join in the network pays.
+SELDOM = "ESTIMATE s 100 %, t 100 %, pair 0 % COST BYTES"
+SELDOM_MATCHING = f"{JOIN} {SELDOM}; -- where it is joined is not said"
+shares = st.floats(0, 1)
+
+
+def planned(sql: str) -> QueryPlan:
+    plan = plan_query(sql)
+    assert isinstance(plan, QueryPlan)
+    assert plan.pairing is not None
+    return plan
+
+
+def test_what_is_known_of_a_join_reaches_its_plan() -> None:
+    pairing = planned(
+        f"{JOIN} JOIN IN NETWORK ESTIMATE S 10 %, pair 5%, t 100 % COST bytes LEARNING OFF DELIVER WITHIN 50 s"
+    ).pairing
+    assert pairing is not None
+    assert pairing.estimates == Estimates(0.1, 1.0, 0.05, 3)
+    assert pairing.cost == "bytes"
+    usual = planned(f"{JOIN} JOIN AT BASE").pairing
+    assert usual is not None
+    assert (usual.estimates, usual.cost) == (Estimates(window=3), "energy")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "said"),
+    [
+        ("ESTIMATE u 10 %", "ESTIMATE of 'u' .*rows are of s or t, and pair is two that meet"),
+        ("ESTIMATE s 110 %", "ESTIMATE s 110 % .*a share is from 0 % to 100 %"),
+        ("ESTIMATE s 10 %, t 5 %, s 1 %", "ESTIMATE says s twice"),
+        ("ESTIMATE s 10", "expected %"),
+        ("ESTIMATE s 10 % t 5 %", "unexpected 't' .*expected a comma"),
+        ("ESTIMATE", "as in ESTIMATE s 10 %, t 100 %, pair 5 %"),
+        ("COST BYTES COST ENERGY", "COST is said twice"),
+        ("COST HOPS", "as in COST BYTES or COST ENERGY"),
+        ("LEARNING ON", "nothing is learnt while a join runs"),
+        ("LEARNING", "LEARNING OFF"),
+        ("DELIVER WITHIN 29 s", "DELIVER WITHIN 29 s is too short for JOIN AT BASE.*write at least 30 s"),
+        ("DELIVER WITHIN 3 parsecs", "unknown unit of time 'parsecs'"),
+        ("JOIN NAIVE", "where motes' rows are joined is said twice"),
+    ],
+)
+def test_what_cannot_be_said_of_a_join_is_refused_by_name(clauses: str, said: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        plan_query(f"{JOIN} JOIN AT BASE {clauses}")
+    assert re.search(said, refused.value.summary, re.DOTALL)
+
+
+@pytest.mark.parametrize("clause", ["ESTIMATE s 1 %", "COST BYTES", "LEARNING OFF", "DELIVER WITHIN 1 min"])
+def test_it_is_of_two_motes_alone(clause: str) -> None:
+    with pytest.raises(QueryError, match="is for two motes whose rows meet"):
+        plan_query(f"SELECT temp FROM sensors SAMPLE PERIOD 10 s {clause}")
+
+
+def test_its_words_are_names_elsewhere() -> None:
+    for name in ("estimate", "cost", "learning", "deliver"):
+        plan = plan_query(
+            f"SELECT temp AS {name} FROM sensors AS {name} WHERE {name}.temp > 3 SAMPLE PERIOD 10 s"
+        )
+        assert isinstance(plan, QueryPlan)
+        assert [output.name for output in plan.outputs] == [name]
+
+
+def test_ways_have_the_cells_that_motes_give_them() -> None:
+    """The numbers are the firmware's: every() and quiet_rounds() of meet.c."""
+    conf = (FIRMWARE / "net/transport/transport_conf.h").read_text()
+    least, most = (int(found[1]) for found in re.finditer(r"#define WAY_EVERY_(?:LEAST|MOST) (\d+)", conf))
+    meet = (FIRMWARE / "query/operators/meet.c").read_text()
+    shifted = re.search(r"while \(power < WAY_EVERY_MOST && \(uint32_t\)(\d+) << power <= seconds\)", meet)
+    kept = re.search(r"#define MEET_KEPT_OPEN (\d+)U", (FIRMWARE / "query/query_conf.h").read_text())
+    assert shifted is not None
+    assert kept is not None
+    assert int(kept[1]) == KEPT_OPEN
+    for period in (1, 4, 10, 31, 32, 60, 64, 600, 4096):
+        power = least
+        while power < most and int(shifted[1]) << power <= period:
+            power += 1
+        assert way_cells(period) == period / (1 << power)
+        assert kept_rows(period) == period / (KEPT_OPEN << power - least)
+    assert way_cells(10) == 2.5
+    flush = re.search(r"#define FLUSH_ROUNDS (\d+)", (FIRMWARE / "net/net_conf.h").read_text())
+    assert flush is not None
+    assert int(flush[1]) + 1 == UNHEARD_CELLS
+
+
+def test_who_says_nothing_is_listened_to_longer() -> None:
+    """0 - 1 - 2 and 0 - 1 - 3: where 3 is silent, 1 listens to it in all rounds; the root's radio is on in any case."""
+    tree, price = Tree(0, {1: 0, 2: 1, 3: 1}), prices("energy", 2, 4, 10)
+    both = frozenset({"s"})
+    rates = Rates(Estimates(1, 1, 0, 1))
+    cell = price.heard / HEARD_CELLS
+    assert listened(gathered("", {2: both, 3: both}, (), tree), rates, price, tree) == pytest.approx(
+        2 * HEARD_CELLS * cell
+    )
+    assert listened(gathered("", {2: both}, (), tree), rates, price, tree) == pytest.approx(
+        (HEARD_CELLS + UNHEARD_CELLS) * cell
+    )
+    # A mote with a silent one below it is not done before it, either.
+    chain = Tree(0, {1: 0, 2: 1, 3: 2})
+    assert listened(gathered("", {2: both}, (), chain), rates, price, chain) == pytest.approx(
+        2 * UNHEARD_CELLS * cell
+    )
+    seldom = Rates(Estimates(0.25, 1, 0, 1))
+    found = listened(gathered("", {2: both, 3: both}, (), tree), seldom, price, tree)
+    assert found == pytest.approx(2 * (0.25 * HEARD_CELLS + 0.75 * UNHEARD_CELLS) * cell)
+
+
+class Drawn:
+    """A tree of motes, pairs among them, and what is known of their rows."""
+
+    def __init__(self, parents: list[int], pairs: list[tuple[int, int]], known: Estimates) -> None:
+        # A mote's parent is one with a lower number.
+        self.tree = Tree(0, {mote: above % mote for mote, above in enumerate(parents, 1)})
+        count = len(parents)
+        self.pairs: list[Pair] = list(dict.fromkeys((1 + s % count, 1 + t % count) for s, t in pairs))
+        self.rates = Rates(known)
+
+    def motes(self) -> dict[int, Mote]:
+        """As the gateway hears them; those of a pair have a room of their own."""
+        parents: dict[int, int | None] = {0: None, **self.tree.parents}
+        room = BY_NAME["room"].number
+        rooms = {mote: 1 + place for place, pair in enumerate(self.pairs) for mote in pair}
+        return {
+            number: Mote(
+                number, "cc2538" if number % 3 else "iris", 0, 0, 1, 1, 0x3FFF, above, self.tree.hops(number), 1, 2, 0,
+                number, 0, 3, 900, 0, 1, 20, 5, 0, 9, 0, 0, root=0, statics={room: rooms.get(number, 1000 + number)},
+            )
+            for number, above in parents.items()
+        }  # fmt: skip
+
+
+drawn = st.builds(
+    Drawn,
+    st.lists(st.integers(0, 40), min_size=2, max_size=14),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=8),
+    st.builds(Estimates, shares, shares, st.sampled_from([0, 0.01, 0.1, 1]), st.sampled_from([1, 3])),
+)
+units = st.sampled_from(["bytes", "energy"])
+
+
+@given(drawn, units)
+@settings(max_examples=150, deadline=None)
+def test_in_the_network_is_never_dearer_than_the_base(found: Drawn, unit: str) -> None:
+    price, tree, pairs = prices(unit, 2, 4, 10), found.tree, found.pairs
+    hosts = {
+        pair: max((mote for mote in tree.between(*pair) if mote), key=tree.hops, default=0) for pair in pairs
+    }
+    at = cheapest(hosts, [group.pairs for group in groups_of(pairs)], tree, found.rates, price)
+    assert all(at[pair] in (0, hosts[pair]) for pair in pairs)
+    cost = cost_of(PairsWay.SENT, at, tree, found.rates, price)
+    base = cost_of(PairsWay.SENT, dict.fromkeys(pairs, 0), tree, found.rates, price)
+    assert cost <= base
+    for pair in pairs:
+        other = {**at, pair: hosts[pair] if at[pair] == 0 else 0}
+        if len(pairs) == 1:
+            assert cost <= cost_of(PairsWay.SENT, other, tree, found.rates, price), (
+                "each alone is at its best"
+            )
+
+
+@given(drawn, units, st.sampled_from([60, 300, 900]))
+@settings(max_examples=60, deadline=None)
+def test_nor_where_motes_have_little_room(found: Drawn, unit: str, room: int) -> None:
+    known = found.rates.usual
+    words = f"ESTIMATE s {known.s * 100:f} %, t {known.t * 100:f} %, pair {known.pair * 100:f} % COST {unit}"
+    plan = planned(f"{JOIN} JOIN IN NETWORK {words}")
+    assert plan.pairing is not None
+    motes = found.motes()
+    there = places(plan.pairing, plan.period_ms, motes, room)
+    tree = trees(motes)[0]
+    at = dict.fromkeys(there.base, 0) | {pair: host for host, pairs in there.hosts.items() for pair in pairs}
+    rates, price = (
+        Rates(plan.pairing.estimates),
+        prices(unit, plan.pairing.width // 2, plan.pairing.width, 10),
+    )
+    base = cost_of(PairsWay.SENT, dict.fromkeys(at, 0), tree, rates, price)
+    assert cost_of(PairsWay.SENT, at, tree, rates, price) <= base
+
+
+@given(drawn)
+@settings(max_examples=60, deadline=None)
+def test_what_motes_send_is_counted_hop_by_hop(found: Drawn) -> None:
+    """By the paper's price of 1 a hop, against walking all ways."""
+    tree, rates, known = found.tree, found.rates, found.rates.usual
+    pairs = [pair for pair in found.pairs if pair[0] != pair[1]]
+    for way in PairsWay:
+        at = {pair: pair[1] if way is PairsWay.FROM_ROOT else tree.ancestor(*pair) for pair in pairs}
+        sent = 0.0
+        roles: dict[int, set[str]] = {}
+        for pair in pairs:
+            for role, mote in zip("st", pair, strict=True):
+                roles.setdefault(mote, set()).add(role)
+        match way:
+            case PairsWay.CLIMB:
+                for mote, own in roles.items():
+                    least = min(tree.hops(at[pair]) for pair in pairs if mote in pair)
+                    sent += rates.sends(mote, frozenset(own)) * (tree.hops(mote) - least)
+            case PairsWay.SENT:
+                for mote in roles:
+                    for host in {at[pair] for pair in pairs if mote in pair} - {0}:
+                        own = {
+                            role
+                            for pair in pairs
+                            if at[pair] == host
+                            for role, one in zip("st", pair, strict=True)
+                            if one == mote
+                        }
+                        sent += rates.sends(mote, frozenset(own)) * (len(tree.between(mote, host)) - 1)
+                for mote in {mote for pair in pairs if at[pair] == 0 for mote in pair}:
+                    own = {
+                        role
+                        for pair in pairs
+                        if at[pair] == 0
+                        for role, one in zip("st", pair, strict=True)
+                        if one == mote
+                    }
+                    sent += rates.sends(mote, frozenset(own)) * tree.hops(mote)
+            case PairsWay.FROM_ROOT:
+                sent += sum(known.s * tree.hops(s) for s in {s for s, _ in pairs})
+                sent += sum(known.s * tree.hops(t) for _, t in pairs)
+        sent += sum(known.results * tree.hops(mote) for mote in at.values())
+        assert plan_of(way, at, tree).cost(rates, HOPS) == pytest.approx(sent), way
+
+
+def line(peer: RootPeer, gateway: Any, rooms: dict[int, int]) -> None:
+    """0 - 1 - 2 - 3 - … - 6: a chain of motes."""
+    for node in range(1, 7):
+        report(peer, node, node - 1, node, rooms.get(node))
+    wait_for(lambda: len(gateway._network.catalog.all()) == 6)
+
+
+def test_the_cheapest_strategy_is_taken(peer: RootPeer, tmp_path: Path) -> None:
+    with opened(peer, tmp_path) as gateway:
+        nobody = gateway.queries.explain(JOIN)["placed"]
+        assert nobody["taken"] == "no two motes that the gateway knows are a pair"
+        line(peer, gateway, {5: 9, 6: 9})
+        # By energy, the base wins, and that is said.
+        explained = gateway.queries.explain(JOIN)
+        told = explained["placed"]
+        assert (told["runs"], told["cost"]) == ("at base", "energy")
+        assert told["taken"] == "by estimate nothing takes less energy than to join at the base"
+        ways = {one["strategy"]: one for one in told["strategies"]}
+        assert set(ways) == {"naive", "at base", "at ancestor", "through base", "by hash", "in network"}
+        assert min(one["cost"] for one in ways.values()) == ways["at base"]["cost"] < ways["naive"]["cost"]
+        assert ways["in network"]["cost"] <= ways["at base"]["cost"]
+        assert re.search(r"mJ  at base +taken", explained["text"])
+        assert "taken: at base, as by estimate nothing takes less energy" in explained["text"]
+        assert "5 with 6" in explained["text"]
+        # By bytes, rows of neighbours far away that seldom match stay there.
+        explained = gateway.queries.explain(SELDOM_MATCHING)
+        told = explained["placed"]
+        assert told["estimates"] == {"s": 1.0, "t": 1.0, "pair": 0.0, "window": 3.0}
+        costs = {one["strategy"]: one["cost"] for one in told["strategies"]}
+        assert costs[told["runs"]] == min(costs.values()) < costs["at base"]
+        assert re.fullmatch(r"by estimate it takes \d+% fewer bytes than to join at the base", told["taken"])
+        assert [one["pairs"] for one in told["hosts"]] == [[[5, 6]]]
+        assert f"taken: {told['runs']}, as by estimate" in explained["text"]
+        # The same for one that says where it is joined, with what else there was.
+        hinted = gateway.queries.explain(f"{JOIN} JOIN THROUGH BASE {SELDOM}")["placed"]
+        assert (hinted["runs"], hinted["taken"]) == ("through base", "the query says so")
+        assert {one["strategy"]: one["cost"] for one in hinted["strategies"]} == costs
+        naive = gateway.queries.explain(f"{JOIN} JOIN NAIVE")["placed"]
+        assert (naive["runs"], naive["taken"]) == ("naive", "the query says so")
+        # Rows of so short a period do not fit a way's cells.
+        often = gateway.queries.explain(SELDOM_MATCHING.replace("10 s", "1 s"))["placed"]
+        whys = {one["strategy"]: one["why"] for one in often["strategies"]}
+        assert whys["by hash"] == "1 rows would go by a way in a sample period, which has 0.25 cells then"
+        # What has no static condition, or what motes have not, is the gateway's.
+        for sql, why in (
+            (
+                JOIN.replace("s.room = t.room AND s.nodeid < t.nodeid AND ", ""),
+                "that any two motes are a pair",
+            ),
+            (f"{JOIN} LATENESS 3 s", "LATENESS is not for rows that motes join"),
+        ):
+            told = gateway.queries.explain(sql)
+            assert told["placed"]["runs"] == "naive"
+            assert why in told["placed"]["taken"]
+            assert told["placed"]["taken"] in told["text"] or told["placed"]["why"] is not None
+        in_time = gateway.queries.explain(f"{JOIN} DELIVER WITHIN 30 s")["placed"]
+        assert {one["strategy"] for one in in_time["strategies"] if one["cost"] is not None} == {
+            "at base",
+            "at ancestor",
+        }
+        with pytest.raises(QueryError, match="DELIVER WITHIN 29 s is too short"):
+            gateway.queries.ask(f"{JOIN} DELIVER WITHIN 29 s", "ada")
+
+
+def test_what_is_taken_is_remembered(peer: RootPeer, tmp_path: Path) -> None:
+    with opened(peer, tmp_path) as gateway:
+        line(peer, gateway, {5: 9, 6: 9})
+        query = ask(gateway, SELDOM_MATCHING)
+        wait_for(lambda: len(peer.programs()) == 1)
+        assert query.plan.pairing is not None
+        strategy = query.plan.pairing.strategy
+        assert query.sql == f"{JOIN} {SELDOM} JOIN {strategy}"
+        [status] = gateway.site.status()["joins"]
+        assert (status["query"], status["kind"]) == (query.id, strategy.lower())
+        assert [one["pairs"] for one in status["hosts"]] == [[[5, 6]]]
+    with opened(peer, tmp_path) as gateway:
+        again = gateway.queries.get(query.id)
+        assert again.plan.pairing is not None
+        assert again.plan.pairing.strategy == strategy
+
+
+def test_rows_that_come_already_are_joined_for_nothing(peer: RootPeer, tmp_path: Path) -> None:
+    with opened(peer, tmp_path) as gateway:
+        line(peer, gateway, {5: 9, 6: 9})
+        assert gateway.queries.explain(JOIN)["placed"]["runs"] == "at base"
+        ask(gateway, "SELECT nodeid, temp, room FROM sensors SAMPLE PERIOD 10 s")
+        wait_for(lambda: len(peer.programs()) == 1)
+        told = gateway.queries.explain(JOIN)["placed"]
+        assert (told["runs"], told["taken"]) == (
+            "naive",
+            "queries that run bring these rows already: it costs nothing more",
+        )
+        assert told["strategies"][0]["strategy"] == "naive"
+        assert told["strategies"][0]["cost"] == 0
+        query = ask(gateway, JOIN)
+        assert query.sql == JOIN
+        assert query.plan.pairing is None
+        assert len(questions_of(gateway, query)) == 1
+        assert len(peer.programs()) == 1
