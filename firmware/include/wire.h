@@ -740,6 +740,13 @@ struct wire_partial {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_partial) == 9, "wire_partial");
 
+/* An index of which a mote stores tuples, in a FLASH. */
+struct wire_index_count {
+    uint16_t index; /* its number */
+    uint32_t tuples; /* of it that this mote stores */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_index_count) == 6, "wire_index_count");
+
 /* A constant of its place or of its user's, in a STATUS. */
 struct wire_static_value {
     uint8_t attribute; /* number of a constant that commands set */
@@ -788,6 +795,7 @@ struct wire_flash {
     uint32_t evicted; /* tuples that gave way to others since the mote was first flashed */
     uint32_t erased_most; /* erasures of the page that was erased most often */
     uint32_t erased_sum; /* erasures of all pages */
+    struct wire_index_count indexes[]; /* those of which there are tuples */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_flash) == 23, "wire_flash");
 

@@ -254,6 +254,12 @@ uint32_t tuples_count(uint16_t index)
     return live == NULL ? 0 : live->tuples;
 }
 
+uint32_t tuples_of(uint8_t place, uint16_t *index)
+{
+    *index = lives[place].index;
+    return lives[place].tuples;
+}
+
 bool tuples_drop(uint16_t index)
 {
     struct live *live = live_of(index);

@@ -79,6 +79,9 @@ enum tuples_met tuples_scan_next(struct tuples_scan *scan, struct tuple *tuple);
 bool tuples_find(uint16_t index, const struct tuple_name *name, struct tuple *tuple);
 /* Tuples of an index. */
 uint32_t tuples_count(uint16_t index);
+/* Of the TUPLES_INDEXES places, which index one has, and how many tuples of it there are; 0: none.
+ */
+uint32_t tuples_of(uint8_t place, uint16_t *index);
 /* Forgets all tuples of an index, for good; false: again after log_tidy. */
 bool tuples_drop(uint16_t index);
 void tuples_statistics(struct tuples_statistics *statistics);
@@ -108,6 +111,11 @@ static inline bool tuples_find(uint16_t index, const struct tuple_name *name, st
 static inline uint32_t tuples_count(uint16_t index)
 {
     (void)index;
+    return 0;
+}
+static inline uint32_t tuples_of(uint8_t place, uint16_t *index)
+{
+    (void)place, (void)index;
     return 0;
 }
 static inline bool tuples_drop(uint16_t index)

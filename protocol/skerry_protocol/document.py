@@ -149,6 +149,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         "In a BUNDLE: a packet without its header.",
     ),
     ("StaticValue", packets.StaticValue, "In a STATUS."),
+    ("IndexCount", packets.IndexCount, "In a FLASH."),
     ("AggregateState", packets.AggregateState, "In a PARTIAL."),
     ("QueryProgram", packets.QueryProgram, "What QUERY_INSTALL fragments make up."),
     ("ProgramField", packets.ProgramField, "In a QueryProgram."),

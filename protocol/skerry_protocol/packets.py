@@ -819,6 +819,11 @@ Status = Struct(
     * "room, floor and group that are not 0, and users' static attributes that are not NULL",
 )
 
+IndexCount = Struct(
+    "index" / Int16ul * "its number",
+    "tuples" / Int32ul * "of it that this mote stores",
+)
+
 Flash = Struct(
     "node" / Int16ul * "short address",
     "pages" / Int8ul * "pages of flash that keep tuples and storage points' rows",
@@ -827,6 +832,7 @@ Flash = Struct(
     "evicted" / Int32ul * "tuples that gave way to others since the mote was first flashed",
     "erased_most" / Int32ul * "erasures of the page that was erased most often",
     "erased_sum" / Int32ul * "erasures of all pages",
+    "indexes" / Default(GreedyRange(IndexCount), []) * "those of which there are tuples",
 )
 
 Namesake = Struct(

@@ -85,6 +85,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("series", packets.Series, "SERIES: rows of consecutive epochs."),
     ("aggregate_state", packets.AggregateState, "State of one aggregate in a partial state record."),
     ("partial", packets.Partial, "PARTIAL: a partial state record of one epoch."),
+    ("index_count", packets.IndexCount, "An index of which a mote stores tuples, in a FLASH."),
     ("static_value", packets.StaticValue, "A constant of its place or of its user's, in a STATUS."),
     ("status", packets.Status, "STATUS: a mote about itself."),
     ("flash", packets.Flash, "FLASH: how full a mote's flash is, and how worn."),

@@ -95,14 +95,25 @@ static NOT_INLINED void flash_report(void)
     tuples_statistics(&kept);
     if (kept.pages == 0)
         return;
-    struct wire_flash flash = {.node = settings()->nodeid,
-                               .pages = kept.pages,
-                               .capacity = kept.capacity,
-                               .used = kept.used,
-                               .evicted = kept.evicted,
-                               .erased_most = kept.erased_most,
-                               .erased_sum = kept.erased_sum};
-    queue_push(WIRE_PACKET_FLASH, &flash, sizeof flash);
+    struct {
+        struct wire_flash flash;
+        struct wire_index_count indexes[TUPLES_INDEXES];
+    } __attribute__((packed)) told = {.flash = {.node = settings()->nodeid,
+                                                .pages = kept.pages,
+                                                .capacity = kept.capacity,
+                                                .used = kept.used,
+                                                .evicted = kept.evicted,
+                                                .erased_most = kept.erased_most,
+                                                .erased_sum = kept.erased_sum}};
+    uint8_t count = 0;
+    for (uint8_t place = 0; place < TUPLES_INDEXES; place++) {
+        uint16_t index;
+        uint32_t tuples = tuples_of(place, &index);
+        if (tuples > 0)
+            told.indexes[count++] = (struct wire_index_count){index, tuples};
+    }
+    queue_push(WIRE_PACKET_FLASH, &told,
+               (uint8_t)(sizeof told.flash + count * sizeof *told.indexes));
 }
 
 void status_report(void)

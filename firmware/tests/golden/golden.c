@@ -195,11 +195,14 @@ static const struct member joined_members[] = {MEMBER(joined, query),   MEMBER(j
                                                MEMBER(joined, t),       MEMBER(joined, t_epoch),
                                                MEMBER(joined, t_nulls)};
 LAYOUT(joined, NULL, "values", NULL);
+static const struct member index_count_members[] = {MEMBER(index_count, index),
+                                                    MEMBER(index_count, tuples)};
+LAYOUT(index_count, NULL, NULL, NULL);
 static const struct member flash_members[] = {MEMBER(flash, node),      MEMBER(flash, pages),
                                               MEMBER(flash, capacity),  MEMBER(flash, used),
                                               MEMBER(flash, evicted),   MEMBER(flash, erased_most),
                                               MEMBER(flash, erased_sum)};
-LAYOUT(flash, NULL, NULL, NULL);
+LAYOUT(flash, NULL, "indexes", &index_count);
 static const struct member stored_members[] = {MEMBER(stored, node), MEMBER(stored, token),
                                                MEMBER(stored, part), MEMBER(stored, last)};
 LAYOUT(stored, NULL, "tuples", NULL);

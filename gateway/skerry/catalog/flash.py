@@ -12,7 +12,8 @@ class Flash:
     """What a mote that keeps tuples and rows in flash says of it.
 
     ``reported``: UTC in s. Sizes in bytes; ``evicted``: tuples that gave way to others since the mote was first flashed;
-    ``erased_most``: erasures of the page that was erased most often, ``erased_mean``: of a page on average.
+    ``erased_most``: erasures of the page that was erased most often, ``erased_mean``: of a page on average; ``tuples``: how many it
+    stores of each index, by the index's number.
     """
 
     nodeid: int
@@ -23,6 +24,7 @@ class Flash:
     evicted: int
     erased_most: int
     erased_mean: float
+    tuples: Mapping[int, int]
 
     @property
     def fill(self) -> float:
@@ -43,6 +45,7 @@ class FlashReports:
             nodeid=body["node"],
             reported=now,
             erased_mean=body["erased_sum"] / max(body["pages"], 1),
+            tuples={one["index"]: one["tuples"] for one in body["indexes"]},
             **{name: body[name] for name in same},
         )
 
@@ -50,10 +53,19 @@ class FlashReports:
         """One mote's; None: it has not told."""
         return self._by_mote.get(nodeid)
 
+    def tuples(self, index: int) -> dict[int, int]:
+        """How many tuples of an index motes store, by mote."""
+        return {node: flash.tuples.get(index, 0) for node, flash in sorted(self._by_mote.items())}
+
     def described(self) -> list[dict[str, Any]]:
         """All, by address, as plain values."""
         flashes = [self._by_mote[nodeid] for nodeid in sorted(self._by_mote)]
         return [
-            asdict(flash) | {"fill": round(flash.fill, 4), "erased_mean": round(flash.erased_mean, 2)}
+            {name: value for name, value in asdict(flash).items() if name != "tuples"}
+            | {
+                "tuples": sum(flash.tuples.values()),
+                "fill": round(flash.fill, 4),
+                "erased_mean": round(flash.erased_mean, 2),
+            }
             for flash in flashes
         ]

@@ -146,6 +146,7 @@ def test_flash_is_told_by_mote_as_it_was_last_heard() -> None:
         "evicted": 9,
         "erased_most": 3,
         "erased_sum": 360,
+        "indexes": [{"index": 300, "tuples": 50}, {"index": 5, "tuples": 1}],
     }
     for node, changed in ((9, {}), (7, {"used": 10}), (7, {})):
         network.hear([decode(encode(PacketType.FLASH, node=node, **(last | changed)))])
@@ -153,4 +154,5 @@ def test_flash_is_told_by_mote_as_it_was_last_heard() -> None:
     assert [row["nodeid"] for row in told] == [7, 9]
     for row in told:
         assert (row["used"], row["fill"], row["evicted"]) == (70_000, 0.25, 9)
-        assert (row["erased_most"], row["erased_mean"]) == (3, 2.5)
+        assert (row["erased_most"], row["erased_mean"], row["tuples"]) == (3, 2.5, 51)
+    assert common.catalog.flash.tuples(300) == {7: 50, 9: 50}
