@@ -341,15 +341,22 @@ static void tell_arrival(uint16_t source, uint8_t outcome, uint8_t hops, const u
         serial_link_pump();
 }
 
-void net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t length)
+bool net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t length)
 {
     if (record[0] == WIRE_CARRIES_PING && length >= sizeof(struct wire_ping))
         tell_arrival(origin, WIRE_OUTCOME_ARRIVED, hops, record, length);
     else if (!(record[0] == WIRE_CARRIES_TUPLE ? app_tuple(record, length)
                : record[0] == WIRE_CARRIES_FOUND
                    ? answer_came(hops, record, length)
-                   : record[0] == WIRE_CARRIES_ROW && app_row(record, length)))
+                   : record[0] == WIRE_CARRIES_ROW && app_row(record, length))) {
+#ifdef BOARD_TUPLES
+        /* It may be of an index that a mote which has just started is yet to hear of. */
+        if (record[0] == WIRE_CARRIES_TUPLE && dissemination_lacks())
+            return false;
+#endif
         mac_counters.malformed++;
+    }
+    return true;
 }
 
 void net_not_carried(uint16_t origin, uint8_t outcome, const uint8_t *record, uint8_t length)

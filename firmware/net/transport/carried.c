@@ -16,6 +16,8 @@
 
 /* A cell has room for a frame and its repetition. */
 #define CELL_TRIES 2
+/* Seconds for which one waits at the end of its way until it can be taken. */
+#define AT_END_SECONDS 600
 
 struct carried {
     uint8_t way; /* place in the table */
@@ -97,6 +99,17 @@ void way_drops_records(const struct way *way)
             net_not_carried(record->origin, WIRE_OUTCOME_NO_WAY, record->body, record->length);
 }
 
+/* Records stay at the end of their way only where tuples are stored. */
+static bool is_at_end(const struct carried *record)
+{
+#ifdef BOARD_TUPLES
+    return way_table()[record->way].ends;
+#else
+    (void)record;
+    return false;
+#endif
+}
+
 static void fail(struct carried *record, uint8_t outcome)
 {
     net_not_carried(record->origin, outcome, record->body, record->length);
@@ -125,9 +138,23 @@ void way_loses_records(const struct way *way)
 void way_delivers_records(const struct way *way)
 {
     for (struct carried *record; (record = first_of(way));) {
-        net_carried(record->origin, record->hops, record->body, record->length);
+        (void)net_carried(record->origin, record->hops, record->body, record->length);
         drop(record);
     }
+}
+
+/* One that has come to its end may be taken by now; any is dropped when it is late. */
+static bool is_over(struct carried *record, uint16_t now)
+{
+    if (is_at_end(record) &&
+        net_carried(record->origin, record->hops, record->body, record->length)) {
+        drop(record);
+        return true;
+    }
+    if ((int16_t)(record->deadline - now) >= 0)
+        return false;
+    fail(record, WIRE_OUTCOME_LATE);
+    return true;
 }
 
 void carried_age(void)
@@ -136,11 +163,7 @@ void carried_age(void)
         return;
     uint16_t now = (uint16_t)time_at(clock_now()).seconds;
     for (struct carried *record = next(NULL); record;)
-        if ((int16_t)(record->deadline - now) < 0) {
-            fail(record, WIRE_OUTCOME_LATE);
-            record = next(NULL);
-        } else
-            record = next(record);
+        record = next(is_over(record, now) ? NULL : record);
 }
 
 enum carried_outcome carried_send(uint16_t destination, const struct way_route *route,
@@ -180,6 +203,11 @@ bool carried_heard(uint16_t from, const uint8_t *body, uint8_t length)
     if (length <= sizeof *frame || length > sizeof *frame + WIRE_CARRIED_MAXIMUM)
         return false;
     struct way *way = way_of(from, frame->source, frame->number);
+#ifdef BOARD_TUPLES
+    /* The radio has acknowledged it, so that nobody else has it any more. */
+    if (!way && frame->record[0] == WIRE_CARRIES_TUPLE)
+        way = way_forgotten(from, frame->source, frame->number, frame->hops);
+#endif
     if (!way)
         return false;
     bool again = frame->sequence == way->sequence;
@@ -187,9 +215,7 @@ bool carried_heard(uint16_t from, const uint8_t *body, uint8_t length)
     if (again)
         return true; /* its sender has missed the acknowledgement */
     length = (uint8_t)(length - sizeof *frame);
-    if (way->ends)
-        net_carried(frame->origin, frame->hops, frame->record, length);
-    else {
+    if (!way->ends || !net_carried(frame->origin, frame->hops, frame->record, length)) {
         struct carried *record = append(way, frame->record, length);
         if (!record)
             return true; /* The schedule stops acknowledging before this can happen. */
@@ -197,6 +223,8 @@ bool carried_heard(uint16_t from, const uint8_t *body, uint8_t length)
         record->origin = frame->origin;
         record->hops = frame->hops;
         record->deadline = frame->deadline;
+        if (is_at_end(record))
+            record->deadline = (uint16_t)(time_at(clock_now()).seconds + AT_END_SECONDS);
         sign(record->body, &record->length);
     }
     way->sequence = frame->sequence;

@@ -93,6 +93,10 @@ bool dissemination_behind(void)
     return flooding.version_known && flooding.behind > 0 && newer(flooding.newest);
 }
 
+#ifdef BOARD_TUPLES
+bool dissemination_lacks(void) { return flooding.version == 0 || dissemination_behind(); }
+#endif
+
 /* The flood of a query, or, of 0, a place for one; NULL: there is none. */
 static struct install *install_of(uint8_t query)
 {

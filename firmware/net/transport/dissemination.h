@@ -28,6 +28,8 @@ bool dissemination_waiting(void);
 void dissemination_window(bool all_awake);
 /* A neighbour holds queries that this mote does not know yet. */
 bool dissemination_behind(void);
+/* It does so, or may, as this mote holds none yet. */
+bool dissemination_lacks(void);
 /* Whether all neighbours know a query that are not behind: its flood is over here. */
 bool dissemination_settled(uint8_t query);
 void dissemination_forget(void);

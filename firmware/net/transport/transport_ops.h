@@ -26,8 +26,9 @@ void dissemination_sent(void);
 void dissemination_drops(uint8_t query);
 /* ---- records from mote to mote ---- */
 /* One has come to this mote, which is at the end of its way; or one was not carried on by it.
- * `hops`: that it took; the record is valid during the call only. */
-void net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t length);
+ * `hops`: that it took; the record is valid during the call only. False: it cannot be taken yet,
+ * and waits here. */
+bool net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t length);
 void net_not_carried(uint16_t origin, uint8_t outcome, const uint8_t *record, uint8_t length);
 
 /* A command has come that is new here; `arguments`: bytes behind its fixed part. */

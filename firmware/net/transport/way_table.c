@@ -150,6 +150,24 @@ struct way *way_of(uint16_t from, uint16_t source, uint8_t number)
     return way && way->previous == from ? way : NULL;
 }
 
+#ifdef BOARD_TUPLES
+struct way *way_forgotten(uint16_t from, uint16_t source, uint8_t number, uint8_t hop)
+{
+    if (!tree_joined() || source == settings()->nodeid || find(source, number))
+        return NULL;
+    struct way *way = begin(source, number);
+    if (!way)
+        return NULL;
+    way->destination = settings()->nodeid;
+    way->previous = from;
+    way->hop = hop & 0x7FU;
+    way->every = WAY_EVERY_LEAST;
+    way->opening = way->due = false;
+    way->ends = true;
+    return way;
+}
+#endif
+
 /* ---- opening ---- */
 /* The neighbour by whom it goes on; WIRE_NO_NODE: none, or not yet. `down`: by a trail. */
 static uint16_t next_hop(struct way *way, bool *down)
@@ -198,7 +216,7 @@ static void give_up(struct way *way)
 bool way_may_send(const struct way *way)
 {
     bool begins = way->previous == WIRE_NO_NODE;
-    return !way->opening && !way->lost && !(begins && way->by_place && !way->ready) &&
+    return !way->opening && !way->lost && !way->ends && !(begins && way->by_place && !way->ready) &&
            way_has_records(way);
 }
 

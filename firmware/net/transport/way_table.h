@@ -39,6 +39,8 @@ bool ways_open_heard(uint16_t from, const uint8_t *body, uint8_t length);
 bool ways_state_heard(uint16_t from, const uint8_t *body, uint8_t length);
 /* The way of a record that neighbour `from` has sent; NULL: none leads from there to this mote. */
 struct way *way_of(uint16_t from, uint16_t source, uint8_t number);
+/* One that this mote has forgotten in a restart: it ends here. NULL: there is no room for it. */
+struct way *way_forgotten(uint16_t from, uint16_t source, uint8_t number, uint8_t hop);
 
 /* ---- control windows ---- */
 /* One begins. `all_awake`: those that a way may lead to are awake in it. */
