@@ -14,7 +14,7 @@ from skerry.network.index_asks import IndexAsks
 from skerry.network.link.link import Link
 from skerry.network.network import Common, Network
 from skerry.network.pings import Pinged
-from skerry.network.searches import Searched, roots_of
+from skerry.network.searches import Searched, check_seeker, roots_of
 from skerry.planner.cost.energy import decided
 from skerry.planner.features import queueing
 from skerry.planner.features.srt import Srt
@@ -342,9 +342,10 @@ class Networks:
         return self._common.pings.find(token)
 
     def search(self, mote: int, attribute: int, low: int, high: int) -> Searched:
-        """Have a mote search for others of its network by a static attribute."""
+        """Have a mote search for others of its network by a static attribute. Raises QueryError for one that is in none."""
         network = self._on_the_way(mote)[0]
         known = [one for one in self._common.catalog.all() if one.root in (None, network.root)]
+        check_seeker(mote, network.root, known)
         roots = roots_of(network.root, known)
         searched = Searched(self._common.next_token(), mote, attribute, low, high, roots)
         searched.wait = self._common.searches.wait(

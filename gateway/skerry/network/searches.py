@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Protocol
 
 from skerry.catalog.catalog import Mote
@@ -80,9 +81,11 @@ class Searched:
             "low": self.low,
             "high": self.high,
             "roots": list(self.roots),
+            "wait": self.wait,
             "found": [{"mote": mote, "hops": hops} for mote, hops in sorted(self.found.items())],
             "motes": self.motes,
             "asked": len({mote for mote, _ in self.passed}),
+            "having": len(self.having | set(self.found)),
             "search_frames": self.frames,
             "answer_frames": sum(self.found.values()),
             "complete": self.complete,
@@ -114,6 +117,25 @@ def check(attribute: str, low: int, high: int, mote: int, attributes: Numbers) -
     if not 0 <= mote < BROADCAST - 1:
         raise QueryError(f"{mote} is no mote", f"motes are 0 to {BROADCAST - 2}")
     return number
+
+
+def check_seeker(mote: int, root: int, known: Iterable[Mote]) -> None:
+    """Raises QueryError where the mote that is to search is neither the network's root nor one that has reported: a search that nobody
+    begins would never be over."""
+    there = sorted({root, *(one.nodeid for one in known)})
+    if mote not in there:
+        raise QueryError(
+            f"mote {mote} is not in the network of root {root}", f"its motes are {_listed(there)}"
+        )
+
+
+def _listed(motes: Sequence[int]) -> str:
+    """Ascending numbers, those that follow one another as a range."""
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(motes), key=lambda placed: placed[1] - placed[0])
+    ]
+    return ", ".join(", ".join(map(str, run)) if len(run) < 3 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def kind(searched: Searched) -> int:
