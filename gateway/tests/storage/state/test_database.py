@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from gateway.tests.storage.state import killed_migrations
 from gateway.tests.storage.state.drawn import (
     DRAWN,
     counters,
@@ -22,6 +27,7 @@ from gateway.tests.storage.state.drawn import (
     steps,
     stream_row,
 )
+from gateway.tests.storage.state.killed_migrations import BEFORE, LATER, WAYS
 from skerry.storage.state import DataDirectory, DataError, StorageError
 from skerry.storage.state.database import Changes, Row, StateDatabase
 from skerry.storage.state.schema import MIGRATIONS
@@ -78,6 +84,88 @@ def test_whoever_is_killed_anywhere_has_left_the_state_before_or_after(
         assert exitcode == 0
         assert after, "nothing was said to have failed"
     assert all(killed)
+
+
+@pytest.fixture(scope="module")
+def killer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that has a process killed at a system call."""
+    library = tmp_path_factory.mktemp("killer") / "killed_at_calls.so"
+    flags = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
+    source = Path(__file__).with_name("killed_at_calls.c")
+    subprocess.run(["cc", *flags, "-o", str(library), str(source), "-ldl"], check=True)
+    return library
+
+
+def everything(database: StateDatabase) -> dict[str, list[Row]]:
+    """The rows of all tables, in any order."""
+    return {table: in_order(rows) for table, rows in (database.load() or {}).items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_whoever_is_killed_while_a_schema_is_migrated_has_left_the_old_or_the_new(
+    way: str, killer: Path, tmp_path: Path
+) -> None:
+    """By kill -9 at each write, sync, rename, cut and removal of a file, from the opening of what a killed gateway has left to its end."""
+    seed = Random().randrange(1 << 30)
+    print(f"seed {seed}")
+    running, before, found = (tmp_path / name for name in ("running", "before", "found"))
+    running.mkdir()
+    database = StateDatabase(running, BEFORE)
+    for changes, _ in steps(Random(seed), 2):
+        for row in (row for _, table, _, rows in changes.steps if table == "queries" for row in rows):
+            row.pop("stored_index", None)
+        database.save(changes)
+    old = everything(database)
+    # Its last changes are in the write-ahead log.
+    shutil.copytree(running, before)
+    database.close()
+    queries = [{**row, "stored_index": None} for row in old["queries"]]
+    noted = [{**row, "note": row["user"] + row["sql"]} for row in queries]
+    states = {
+        version: {table: in_order(rows) for table, rows in {**old, "queries": now}.items()}
+        for version, now in enumerate((old["queries"], queries, noted), start=len(BEFORE))
+    }
+
+    program = [sys.executable, "-m", killed_migrations.__name__, str(before), str(found), way]
+    done = subprocess.run(
+        program, env={**os.environ, "LD_PRELOAD": str(killer)}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    calls, killed = done.stdout.strip(), len(list(found.iterdir())) - 2
+    print(f"{killed} kills; calls without one: {calls}")
+    assert set("wsr") <= set(calls), "written, synced and renamed"
+    assert killed == len(calls) or way == "again"
+    copies: set[bytes] = set()
+    left = {_left_by_a_kill(found / str(at), states, copies) for at in range(1, killed + 1)}
+    assert left == {*states}, "kills before, between and after"
+    for at in (0, killed + 1):
+        assert _left_by_a_kill(found / str(at), states, copies) == len(LATER)
+
+
+def _left_by_a_kill(here: Path, states: Mapping[int, dict[str, list[Row]]], copies: set[bytes]) -> int:
+    """The version of its schema, after it was looked at, started again, and its copy put back elsewhere. ``copies``: those that were put
+    back already."""
+    looked, back = (here.with_name(f"{here.name}-{what}") for what in ("looked", "back"))
+    shutil.copytree(here, looked)
+    with closing(sqlite3.connect(looked / "state.sqlite")) as connection:
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    first, last = min(states), max(states)
+    copy = here / f"state.sqlite.version-{first}"
+    assert version == first or copy.exists()
+    for directory, migrations, expected in ((looked, LATER[:version], version), (here, LATER, last)):
+        database = StateDatabase(directory, migrations)
+        assert everything(database) == states[expected]
+        database.close()
+    if copy.read_bytes() not in copies:
+        copies.add(copy.read_bytes())
+        back.mkdir()
+        shutil.copy(copy, back / "state.sqlite")
+        database = StateDatabase(back, BEFORE)
+        assert everything(database) == states[first]
+        database.close()
+    named = {"state.sqlite", *(f"state.sqlite.version-{number}" for number in range(first, last))}
+    assert {file.name for file in here.iterdir()} <= named, "nothing half made stays"
+    return version
 
 
 def test_a_log_that_is_cut_off_anywhere_holds_whole_changes(tmp_path: Path) -> None:
