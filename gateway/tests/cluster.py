@@ -44,7 +44,12 @@ class Cluster:
         self.url = f"spark://127.0.0.1:{port}"
         self._run("Master", "--port", str(port))
         log = self._log("Master-0")
-        wait_for(lambda: "elected leader" in log.read_text())
+        try:
+            wait_for(lambda: "elected leader" in log.read_text())
+        except BaseException:
+            # Nobody else knows of it yet.
+            self.close()
+            raise
 
     @property
     def configuration(self) -> str:

@@ -37,6 +37,8 @@ class Daemon:
         self.process: subprocess.Popen[bytes] | None = None
         #: What is started, and where.
         self.command: tuple[str, ...] = (COMMAND,)
+        #: Of every start.
+        self.options: tuple[str, ...] = ()
         self.folder: Path | None = None
 
     @property
@@ -71,7 +73,9 @@ class Daemon:
         arguments += ["--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*self.command, "gateway", *arguments, *options], stderr=log, cwd=self.folder
+                [*self.command, "gateway", *arguments, *self.options, *options],
+                stderr=log,
+                cwd=self.folder,
             )
 
     def client(self, user: str | None = None) -> skerry.Client:

@@ -116,6 +116,10 @@ def gateway(
             min=0, max=64, help="processes that serve readers at --listen; 0: the gateway's own does"
         ),
     ] = 0,
+    alarm_after: Annotated[
+        float,
+        typer.Option(min=1, max=86_400, help="rows that wait for Spark for so long, in s, are an alarm"),
+    ] = 60.0,
     speed: Annotated[
         float,
         typer.Option(min=0.001, max=1000, help="seconds of network time in one of yours, of emulated motes"),
@@ -159,8 +163,9 @@ def gateway(
         data = data or default_data()
         allowed = sources or DEFAULT
         daemon = Gateway(
-            links, data, master, retention, backlog, tables, speed, allowed, secrets, spark_ahead=True
-        )
+            links, data, master, retention, backlog, tables, speed, allowed, secrets, spark_ahead=True,
+            stalled_s=alarm_after,
+        )  # fmt: skip
         settings = {"extensions": extensions, "verbose": verbose}
         daemon.inventory.attributes.expect(attribute or (), "anonymous")
         servers.prepare(daemon, data, limits, settings)

@@ -33,7 +33,7 @@ from skerry.service.sensor_service import SensorService
 from skerry.service.site import Site
 from skerry.service.source_service import SourceService
 from skerry.service.user_service import UserService
-from skerry.service.watch import Watch
+from skerry.service.watch import STALLED_S, Watch
 from skerry.sources.addresses import DEFAULT
 from skerry.sources.messages import Job
 from skerry.sources.secrets import FOLDER
@@ -61,7 +61,7 @@ class Gateway:
     ``ingest`` what motes say, ``site`` what there is and how it is. ``links``: a URL for each root, of which there may be none;
     ``backlog``: rows of the log that a reader may be behind; ``speed``: s of network time in one of this machine's; ``sources``: what
     sources that are no motes may be opened (:mod:`skerry.sources.addresses`), ``secrets``: the folder of what is put into their addresses;
-    ``spark_ahead``: Spark starts while what is remembered is read."""
+    ``spark_ahead``: Spark starts while what is remembered is read; ``stalled_s``: rows that wait for Spark for so long are an alarm."""
 
     def __init__(
         self,
@@ -76,11 +76,12 @@ class Gateway:
         secrets: Path | None = None,
         *,
         spark_ahead: bool = False,
+        stalled_s: float = STALLED_S,
     ) -> None:
         self._lock = threading.RLock()
         self._data = DataDirectory(data)
         self.alarms = Alarms()
-        self._watch = Watch(self.alarms)
+        self._watch = Watch(self.alarms, stalled_s)
         common, urls, by_utc = Common(speed=speed), list(links), len(links) > 1
         self.roots = [Root(url, common) for url in urls]
         self._network = Networks([root.network for root in self.roots], common)

@@ -15,10 +15,10 @@ STALLED_S = 60.0
 
 
 class Watch:
-    """Told now and then how things are, from any thread."""
+    """Told now and then how things are, from any thread. ``stalled_s``: instead of :data:`STALLED_S`."""
 
-    def __init__(self, alarms: Alarms) -> None:
-        self._alarms = alarms
+    def __init__(self, alarms: Alarms, stalled_s: float = STALLED_S) -> None:
+        self._alarms, self._stalled_s = alarms, stalled_s
         #: How far the proxy had come when it last moved, and when that was.
         self._moved = (0, time.monotonic())
 
@@ -32,9 +32,9 @@ class Watch:
         if done != self._moved[0] or through >= rows:
             self._moved = (done, now)
             self._alarms.off("delivery")
-        elif now - self._moved[1] > STALLED_S:
+        elif now - self._moved[1] > self._stalled_s:
             self._alarms.on(
-                "delivery", f"rows wait in the log: Spark has taken none for {STALLED_S:g} s ({state})"
+                "delivery", f"rows wait in the log: Spark has taken none for {self._stalled_s:g} s ({state})"
             )
 
     def spark(self, trouble: str | None) -> None:
