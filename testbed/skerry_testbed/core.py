@@ -80,7 +80,7 @@ class World:
         self._stop_error: BaseException | None = None
 
     def _check(self, result: Any) -> Any:
-        if (isinstance(result, int) and result < 0) or result == self._ffi.NULL:
+        if result < 0 if isinstance(result, int) else result == self._ffi.NULL:
             raise TestbedError(self._ffi.string(self._lib.skerry_error()).decode())
         return result
 
@@ -159,7 +159,7 @@ class World:
     def uart_read(self, mote: int) -> bytes:
         """Bytes sent since the last call."""
         count = self._check(self._lib.skerry_uart_read(self._world, mote, self._bytes, len(self._bytes)))
-        return bytes(self._ffi.buffer(self._bytes, count))
+        return bytes(self._ffi.buffer(self._bytes, count)) if count else b""
 
     def uart_write(self, mote: int, data: bytes) -> int:
         """Queue bytes for the mote; how many were taken."""
@@ -242,6 +242,8 @@ class World:
     def messages(self) -> list[str]:
         """What motes did, since the last call, that their chip's model does not know; a line each, with mote and time."""
         count = self._check(self._lib.skerry_messages_read(self._world, self._text, len(self._text)))
+        if not count:
+            return []
         return str(self._ffi.string(self._text, count).decode(errors="replace")).splitlines()
 
     def memory(self, mote: int) -> int:

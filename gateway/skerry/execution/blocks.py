@@ -14,21 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skerry.execution.block_columns import COLUMNS
 from skerry.execution.joined import Joined
 from skerry.execution.matched import HIT, Matched, MatchedBatch
 from skerry.execution.partial_panes import CELL, MOTE, STEP, PartialPanes, groups_of_array, groups_to_array
 from skerry.storage.log.record import Int64
 
-#: The columns of a block and their types, as Arrow names them. ``first``, ``end``: rows of the log that the whole batch is of, ``whole``:
-#: how many they are; ``count``: how many of them its partition has, the batch's number ``part``, and which ``streams`` (int64);
-#: ``version``: of the users' index. Then :class:`skerry.execution.matched.Matched`: ``rows`` is an Arrow IPC stream with the column
-#: ``row`` before those of the batch, the others are bytes of arrays. Or ``panes`` of rows that were folded for the entry ``windows``, an
-#: Arrow IPC stream of one row with the parts of :class:`skerry.execution.partial_panes.PartialPanes`.
-COLUMNS = {
-    "first": pa.int64(), "end": pa.int64(), "whole": pa.int64(), "part": pa.int64(), "count": pa.int64(),
-    "streams": pa.binary(), "version": pa.int64(), "stream": pa.int64(), "rows": pa.binary(), "places": pa.binary(),
-    "hits": pa.binary(), "joined": pa.binary(), "windows": pa.int64(), "panes": pa.binary(),
-}  # fmt: skip
 _SCHEMA = pa.schema(list(COLUMNS.items()))
 _ROW = "row"
 _PANES = ["facts", "steps", "cells", "motes", "groups", "states"]

@@ -12,9 +12,12 @@ import json
 import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from skerry.execution.joined import MakeJoin
-from skerry.execution.users_index import Change, UsersIndex
+# Who only looks which version is the newest, as Spark's planning processes do, loads nothing of what works on rows.
+if TYPE_CHECKING:
+    from skerry.execution.joined import MakeJoin
+    from skerry.execution.users_index import Change, UsersIndex
 
 DIRECTORY = "index"
 SUFFIX = ".changes"
@@ -114,6 +117,12 @@ def _last(file: Path) -> int:
         return 0
 
 
+def _users_index(make_join: MakeJoin | None = None) -> UsersIndex:
+    from skerry.execution.users_index import UsersIndex  # noqa: PLC0415 (not for who only plans)
+
+    return UsersIndex(make_join)
+
+
 class IndexReader:
     """For an executor: what was loaded for a batch serves the next one, whose version is mostly the same or a little newer."""
 
@@ -123,7 +132,7 @@ class IndexReader:
         self._file: Path | None = None
         #: So many bytes of it.
         self._read_to = 0
-        self._index = UsersIndex(make_join)
+        self._index = _users_index(make_join)
 
     def at(self, version: int) -> UsersIndex:
         """As of a version, or, where its files are gone, of the one that is left next to it: ``version`` of what is returned says which.
@@ -138,10 +147,10 @@ class IndexReader:
         files = _files(self._path)
         fitting = [file for file in files if int(file.stem) <= version] or files[:1]
         if not fitting:
-            return UsersIndex()
+            return _users_index()
         file = fitting[-1]
         if file != self._file or self._index.version > version:
-            self._file, self._read_to, self._index = file, 0, UsersIndex(self._make_join)
+            self._file, self._read_to, self._index = file, 0, _users_index(self._make_join)
         self._read(file, max(version, int(file.stem)))
         return self._index
 

@@ -1,12 +1,11 @@
 """Spark's view of the log: a Python Data Source that matches rows against the index of all users where it reads them, in executors.
 
 An offset is a row number and a version of the index, so that a batch is matched against the same one however often it is read. What was
-matched travels as :mod:`skerry.execution.blocks`.
+matched travels as :mod:`skerry.execution.blocks`; :mod:`skerry.spark.log_reading` reads and matches.
 """
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,18 +17,12 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from skerry.execution.blocks import COLUMNS, Extent, blocks_of
-from skerry.execution.users_index import UsersIndex
+from skerry.execution.block_columns import COLUMNS
 from skerry.spark import index_file
-from skerry.spark.index_file import IndexReader
 from skerry.spark.pacing import Pace
-from skerry.spark.unreadable import UnreadableError
-from skerry.storage.log import record, stream_log
+from skerry.storage.log import stream_log
 from skerry.storage.log.segments import Segments
 from skerry.storage.log.source_batches import SourceFiles, rows_of
-from skerry.tables.pairs import Pairing
-from skerry.tables.versions import DIRECTORY as TABLES
-from skerry.tables.versions import TableVersions
 
 #: Records of one trigger of the streaming query at most.
 BATCH = 524_288
@@ -39,10 +32,8 @@ SHARED = 65536
 _TYPES = {pa.int64(): LongType, pa.binary(): BinaryType}
 #: Records looked through at a time for the rows that they are.
 _LOOK = 8192
-#: See :data:`skerry.execution.blocks.COLUMNS`.
+#: See :data:`skerry.execution.block_columns.COLUMNS`.
 SCHEMA = StructType([StructField(name, _TYPES[kind]()) for name, kind in COLUMNS.items()])
-#: By directory: what this process has loaded of the users' index.
-_indexes: dict[Path, tuple[IndexReader, TableVersions]] = {}
 
 
 class LogPartition(InputPartition):
@@ -126,38 +117,10 @@ class LogReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Blocks of what is matched. Raises UnreadableError, whereupon Spark asks another worker."""
+        from skerry.spark import log_reading  # noqa: PLC0415 (executors alone load what works on rows: Spark plans in processes of its own)
+
         assert isinstance(partition, LogPartition)
-        pieces = Segments(self._path).read(partition.start, partition.end)
-        there = sum(len(records) for _, records in pieces)
-        # A worker on another machine may see an older state of a shared directory, or another directory.
-        if there < partition.count:
-            raise UnreadableError(
-                f"of rows {partition.start} to {partition.end - 1} {partition.count} are in {self._path}, and "
-                f"{there} of them there on {socket.gethostname()}: every worker must see the gateway's data directory at the "
-                "same path"
-            )
-        index = _index_at(self._index, partition.version)
-        numbers = np.concatenate([np.arange(first, first + len(rows)) for first, rows in pieces])
-        records = np.concatenate([rows for _, rows in pieces])
-        by_stream = record.by_stream(numbers, records)
-        streams = np.array([number for number, _, _ in by_stream], np.int64)
-        first, end = partition.batch
-        extent = Extent(first, end, partition.whole, partition.number, partition.count, index.version)
-        parts, folded = index.match(by_stream)
-        parts += index.sources.match(SourceFiles(self._path), numbers, records)
-        yield from blocks_of(extent, streams, parts, folded)
-
-
-def _index_at(path: Path, version: int) -> UsersIndex:
-    """The users' index as of a version, and the readings of tables that rows may meet by now."""
-    known = _indexes.get(path)
-    if known is None:
-        versions = TableVersions(path.parent / TABLES)
-        known = IndexReader(path, lambda text: Pairing.from_text(text, versions).found), versions
-        _indexes[path] = known
-    reader, versions = known
-    versions.refresh()
-    return reader.at(version)
+        yield from log_reading.matched(self._path, self._index, partition)
 
 
 class LogSource(DataSource):
