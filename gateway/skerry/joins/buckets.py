@@ -28,7 +28,7 @@ _FEWEST = 2
 _HALVED_BY = 4
 
 
-def buckets_beside(groups: int) -> int:
+def buckets_among(groups: int) -> int:
     """Into how many buckets the rows of a group are dealt that comes beside so many others: each takes some ms of a batch, however little
     it has to do, and where there are several groups these keep cores busy."""
     return max(_FEWEST, BUCKETS >> (groups // _HALVED_BY))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from skerry.execution.join_sets import SINCE, Change, JoinSets
-from skerry.joins.buckets import buckets_beside
+from skerry.joins.buckets import buckets_among
 from skerry.spark.unreadable import UnreadableError
 from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
@@ -60,7 +60,7 @@ class JoinFile:
         for version, (kind, *rest) in enumerate(changes, self.sets.version + 1):
             if kind == "join":
                 beside = len(self.sets.groups) + len(numbered)
-                rest[-1] = {**rest[-1], "buckets": buckets_beside(beside)}
+                rest[-1] = {**rest[-1], "buckets": buckets_among(beside)}
             numbered.append([version, kind, *rest])
         size = os.fstat(self._file).st_size
         data = memoryview(_lines(numbered))
