@@ -33,7 +33,7 @@ EPOCHS = 7
 LEAD_S = 240
 #: Where the queries of each batch are joined: what they share of ways and room differs.
 BATCHES = (
-    ("BY HASH", "THROUGH BASE"),
+    ("THROUGH BASE", "BY HASH"),
     ("IN NETWORK", "AT ANCESTOR"),
     ("BY HASH", "AT BASE"),
     ("IN NETWORK", "THROUGH BASE"),
@@ -163,7 +163,7 @@ def joined(
 ) -> tuple[Counter[tuple[Any, ...]], JoinedRows]:
     """What users see of it: what motes have joined, and what the gateway has of the rest, each once."""
     pairs = JoinedRows(mote_query)
-    found = [pairs.joined(record.body) for record in net.line.of(PacketType.JOINED, query)]
+    found = [row for record in net.line.of(PacketType.JOINED, query) for row in pairs.joined(record.body)]
     for record in net.line.of(PacketType.RESULT, query):
         pairs.take(record.body)
     found += pairs.due(query, (upto + 100) * PERIOD_S * 1000)[1]
@@ -242,14 +242,13 @@ def test_joins_at_motes_are_duckdbs(drawn_seed: int) -> None:
                 mote_query,
                 *joined(net, query, mote_query, epochs.stop),
                 len(net.line.of(PacketType.JOINED, query)),
-                {(record.body.node, record.body.epoch) for record in net.line.of(PacketType.RESULT, query)},
             )
             for query, (_, mote_query) in running.items()
         }
         # A mote that has found another parent may send its rows past the one that joins them.
         stays = hear(net, catalog) == parents
         settled, joins = settled + len(running) * stays, joins + len(running)
-        for (one, _), theirs, (mote_query, told, pairs, sent, went_up) in zip(
+        for (one, _), theirs, (mote_query, told, pairs, sent) in zip(
             running.values(),
             by_duckdb([one for one, _ in running.values()], readings),
             told_of.values(),
@@ -260,10 +259,6 @@ def test_joins_at_motes_are_duckdbs(drawn_seed: int) -> None:
             if stays:
                 whole, came = whole + theirs.total(), came + ours.total()
                 equal += ours == theirs
-                # What lacks would have met, at its host, a row that found no way there in time.
-                past = went_up if pairs.strays else set()
-                lacking = theirs - ours
-                assert all({row[0:2], row[2:4]} & past for row in lacking), (drawn_seed, one.sql, lacking)
             print(one.strategy, ours.total(), "of", theirs.total(), f"rows, {pairs.strays} past their host")
             strays, met = strays + pairs.strays, met + sent
         for query in (1, *running):
@@ -273,6 +268,6 @@ def test_joins_at_motes_are_duckdbs(drawn_seed: int) -> None:
     )
     print(f"{came} of DuckDB's {whole} rows, {equal} joins equal, {strays} rows past their host")
     assert all(hosted[one] > 2 for one in ("IN NETWORK", "AT ANCESTOR", "THROUGH BASE", "BY HASH")), hosted
-    assert equal == settled if strays == 0 else came >= 0.995 * whole, drawn_seed
+    assert (equal, came) == (settled, whole), drawn_seed
     assert met > 50
     assert settled >= joins / 2

@@ -19,6 +19,7 @@
 #define WIRE_NO_LEVEL 255U /* no way to the root */
 #define WIRE_PROGRAM_MAXIMUM 192U /* bytes of a query program */
 #define WIRE_FIELDS_MAXIMUM 12U /* columns of a query */
+#define WIRE_JOINED_NUMBER 13U /* bit of a JOINED's nulls from which on a row's number stands */
 #define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
 #define WIRE_TEMPORAL_EPOCHS 128U /* in a temporal's power: its window counts epochs */
 #define WIRE_STORE_ROWS_MAXIMUM 1024U /* rows of a storage point */
@@ -1011,7 +1012,7 @@ struct wire_joined {
     uint8_t query; /* query id */
     uint16_t s; /* short address of the mote whose row passed as s */
     uint32_t s_epoch; /* epoch of that row */
-    uint16_t s_nulls; /* bit i set: column i of it is NULL */
+    uint16_t s_nulls; /* bit i set: column i of it is NULL; bits 13..15: its number as s */
     uint16_t t; /* the same of the row that passed as t */
     uint32_t t_epoch;
     uint16_t t_nulls;

@@ -5,6 +5,26 @@
 /* Times go round (RFC 1982): what lies less than half the circle ahead is later. */
 static bool before(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
 
+#define CYCLE 7
+
+static uint8_t shift_of(uint8_t role) { return role == PAIRS_S ? 2 : 5; }
+
+uint8_t pairs_number(uint8_t passed, uint8_t role) { return passed >> shift_of(role) & CYCLE; }
+
+uint8_t pairs_count(uint8_t *next, uint8_t roles)
+{
+    uint8_t passed = roles & PAIRS_ROLES;
+    for (uint8_t role = PAIRS_S; role <= PAIRS_T; role++) {
+        if (!(roles & role))
+            continue;
+        uint8_t shift = shift_of(role), number = pairs_number(*next, role),
+                after = number < CYCLE ? (uint8_t)(number + 1) : 1;
+        passed = (uint8_t)(passed | number << shift);
+        *next = (uint8_t)((*next & ~(CYCLE << shift)) | after << shift);
+    }
+    return passed;
+}
+
 /* Roles that a mote has in any pair. */
 static uint8_t roles_of(const struct pairs *pairs, uint8_t mote)
 {
@@ -20,13 +40,13 @@ static uint8_t roles_of(const struct pairs *pairs, uint8_t mote)
 
 enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8_t *place)
 {
-    uint8_t roles = row->roles & roles_of(pairs, row->mote);
+    uint8_t roles = row->passed & roles_of(pairs, row->mote);
     bool room = false;
     if (roles == 0)
         return PAIRS_STRANGE;
     for (uint8_t i = 0; i < pairs->rows_room; i++) {
         struct pairs_row *other = &pairs->rows[i];
-        if (other->roles == 0) {
+        if (other->passed == 0) {
             *place = i;
             room = true;
         } else if (other->mote == row->mote && other->epoch == row->epoch)
@@ -37,24 +57,39 @@ enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8
     if (!room)
         return PAIRS_FULL;
     pairs->rows[*place] = *row;
-    pairs->rows[*place].roles = roles;
+    pairs->rows[*place].passed = (uint8_t)((row->passed & ~PAIRS_ROLES) | roles);
     return PAIRS_PUT;
 }
 
-/* Whether a row is in its mote's window in a role at an epoch that is not before it. */
+/* Whether a row is in its mote's window in a role at an epoch that is not before it. Rows that have
+ * not come count by the numbers of those that have, but for what a mote had before it started. */
 static bool in_window(const struct pairs *pairs, const struct pairs_row *row, uint8_t role,
                       uint32_t at)
 {
     if (pairs->window.rows == 0)
         return at - row->epoch <= pairs->window.length;
+    const struct pairs_row *newest = row;
     uint8_t newer = 0;
+    bool started = false;
     for (uint8_t i = 0; i < pairs->rows_room; i++) {
         const struct pairs_row *other = &pairs->rows[i];
-        if ((other->roles & role) && other->mote == row->mote && before(row->epoch, other->epoch) &&
-            !before(at, other->epoch))
-            newer++;
+        if (!(other->passed & role) || other->mote != row->mote ||
+            !before(row->epoch, other->epoch) || before(at, other->epoch))
+            continue;
+        newer++;
+        started |= pairs_number(other->passed, role) == 0;
+        if (before(newest->epoch, other->epoch))
+            newest = other;
     }
-    return newer < pairs->window.rows;
+    if (newer >= pairs->window.rows)
+        return false;
+    uint8_t ahead =
+        (uint8_t)(pairs_number(newest->passed, role) + CYCLE - pairs_number(row->passed, role));
+    /* Of what has not come there are fewer than CYCLE. */
+    uint8_t missing = (uint8_t)((ahead + CYCLE - newer % CYCLE) % CYCLE);
+    if (started)
+        missing = 0;
+    return newer + missing < pairs->window.rows;
 }
 
 static bool is_pair(const struct pairs *pairs, uint8_t s, uint8_t t)
@@ -72,7 +107,9 @@ static void forget(struct pairs *pairs, uint32_t until)
         struct pairs_row *row = &pairs->rows[i];
         for (uint8_t role = PAIRS_S; role <= PAIRS_T; role++)
             if (before(row->epoch, until) && !in_window(pairs, row, role, until - 1))
-                row->roles &= (uint8_t)~role;
+                row->passed &= (uint8_t)~role;
+        if (!(row->passed & PAIRS_ROLES))
+            row->passed = 0;
     }
 }
 
@@ -84,7 +121,7 @@ void pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *conte
         for (uint8_t t = 0; t < pairs->rows_room; t++) {
             const struct pairs_row *earlier = &pairs->rows[s], *later = &pairs->rows[t];
             uint8_t role = PAIRS_S;
-            if (!(earlier->roles & PAIRS_S) || !(later->roles & PAIRS_T))
+            if (!(earlier->passed & PAIRS_S) || !(later->passed & PAIRS_T))
                 continue;
             if (before(later->epoch, earlier->epoch)) {
                 earlier = later;

@@ -5,6 +5,9 @@
  * many of them, or those of so many epochs. Equal epochs are included, and a mote may be a pair
  * with itself. What is in a window is there once, whatever the number of pairs.
  *
+ * A mote numbers its rows in each role, so that whoever joins them sees that one is missing: it is
+ * in the window all the same, and those before it are not.
+ *
  * Rows may come in any order, and twice. They are joined once their epoch is over: when no row from
  * before can come any more. */
 #ifndef SKERRY_JOIN_PAIRS_H
@@ -15,11 +18,12 @@
 
 #define PAIRS_S 1
 #define PAIRS_T 2
+#define PAIRS_ROLES (PAIRS_S | PAIRS_T)
 
 struct pairs_row {
     uint32_t epoch; /* which its mote has no other row of */
     uint8_t mote;   /* the caller's number for it */
-    uint8_t roles;  /* PAIRS_S, PAIRS_T: whose conditions it has passed; 0: no row */
+    uint8_t passed; /* whose conditions, of PAIRS_ROLES, and its number in each; 0: no row */
 } __attribute__((packed));
 
 /* Two motes, as programs carry them. */
@@ -32,7 +36,7 @@ struct pairs_window {
     uint8_t rows;    /* the newest so many; 0: those of the last `length` epochs */
 };
 
-/* Memory is the caller's; a place of roles 0 is free. */
+/* Memory is the caller's; a place of passed 0 is free. */
 struct pairs {
     struct pairs_row *rows;
     const struct pairs_pair *pairs;
@@ -52,6 +56,11 @@ enum pairs_put {
 /* A row of s and one of t that meet: their places. */
 typedef void pairs_met(uint8_t s, uint8_t t, void *context);
 
+/* Numbers the next row of a mote, that has passed as `roles`: its `passed`. *next: the mote's, 0
+ * when it starts. */
+uint8_t pairs_count(uint8_t *next, uint8_t roles);
+/* A row's number in a role; 0: the first since its mote has started, else 1 to 7 in turn. */
+uint8_t pairs_number(uint8_t passed, uint8_t role);
 /* PAIRS_PUT: *place is where it is. */
 enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8_t *place);
 /* No row of an epoch before `until` can come any more: joins those that wait, and drops what is in

@@ -119,9 +119,9 @@ void app_tuple_lost(const uint8_t *record, uint8_t length);
 /* INDEX_ASK or INDEX_DROP. */
 void app_index_command(const struct wire_command *command, uint8_t arguments);
 
-/* ---- rows on their way to motes that join them (query/operators/meet.c) ---- */
-/* A round begins: what waits for a way to a host may go. */
-void app_rows_due(void);
+/* ---- rows on their way to motes that join them (query/operators/meet_ways.c) ---- */
+/* A round begins, or one of its cells is over: what waits for a way to a host may go. */
+void app_rows_due(bool begins);
 /* A row has come to this mote. False: it is malformed. */
 bool app_row(const uint8_t *record, uint8_t length);
 /* A row has got no further than to this mote. */

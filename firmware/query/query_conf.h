@@ -54,10 +54,11 @@
 #define INDEX_WAITING 6U
 #define INDEX_SECONDS 120
 #define INDEX_GIVEN_UP 900
-/* Rows that wait on a mote for ways to those that join them: its own, or at the root those of all.
+/* Rows that wait on a mote for ways to those that join them, at most: its own, or at the root those
+ * of all.
  * A way in which nothing has gone for so many of its sender's rounds without a control window, for
  * each second power of its cells, is kept open by an empty row. */
-#define MEET_SENDING 3U
+#define MEET_SENDING 8U
 #define MEET_SENDING_ROOT 10U
 #define MEET_KEPT_OPEN 32U
 /* Questions about indexes that a mote answers at once, ms between two looks at its queue, and bytes

@@ -851,11 +851,14 @@ Arrival = Struct(
     "ping" / GreedyBytes * "the Ping",
 )
 
+#: The first bit of `s_nulls` and `t_nulls` that says no column's NULL, but the row's number.
+JOINED_NUMBER = 13
+
 Joined = Struct(
     "query" / Int8ul * "query id",
     "s" / Int16ul * "short address of the mote whose row passed as s",
     "s_epoch" / Int32ul * "epoch of that row",
-    "s_nulls" / Int16ul * "bit i set: column i of it is NULL",
+    "s_nulls" / Int16ul * "bit i set: column i of it is NULL; bits 13..15: its number as s",
     "t" / Int16ul * "the same of the row that passed as t",
     "t_epoch" / Int32ul,
     "t_nulls" / Int16ul,

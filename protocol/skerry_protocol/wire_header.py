@@ -150,6 +150,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("NO_LEVEL", packets.NO_LEVEL, "no way to the root"),
     ("PROGRAM_MAXIMUM", packets.PROGRAM_MAXIMUM, "bytes of a query program"),
     ("FIELDS_MAXIMUM", packets.FIELDS_MAXIMUM, "columns of a query"),
+    ("JOINED_NUMBER", packets.JOINED_NUMBER, "bit of a JOINED's nulls from which on a row's number stands"),
     ("WINDOW_MAXIMUM", packets.WINDOW_MAXIMUM, "rows in the window of a temporal aggregate"),
     ("TEMPORAL_EPOCHS", packets.TEMPORAL_EPOCHS, "in a temporal's power: its window counts epochs"),
     ("STORE_ROWS_MAXIMUM", packets.STORE_ROWS_MAXIMUM, "rows of a storage point"),

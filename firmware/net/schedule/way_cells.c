@@ -60,8 +60,6 @@ static bool has_cells(const struct way *way)
            (uint8_t)(phase + more * CONTROL_EVERY);
 }
 
-bool way_cells_now(const struct way *way) { return !way->opening && !way->lost && has_cells(way); }
-
 /* Of the mote that stands so many hops from the source, in which it sends to the next. */
 static uint8_t cell_of(const struct way *way, uint8_t hop)
 {
@@ -69,15 +67,24 @@ static uint8_t cell_of(const struct way *way, uint8_t hop)
     return (uint8_t)((first % FIRST_CELLS + hop) % CELLS);
 }
 
+bool way_cells_now(const struct way *way)
+{
+    return !way->opening && !way->lost && has_cells(way) && cell_of(way, way->hop) >= cells.cell;
+}
+
 static void plan(void);
 
 static void over(void)
 {
+    bool sent = cells.sender != NULL;
     carried_cell_over();
     cells.sender = NULL;
     window_close(WINDOW_WAY);
     window_sleep_if_idle();
     cells.cell++;
+    /* In its own cells it is awake, and has room again. */
+    if (sent)
+        app_rows_due(false);
     plan();
 }
 
@@ -146,7 +153,8 @@ static void plan(void)
 
 void way_cells_begin(void)
 {
-    app_rows_due();
+    cells.cell = 0;
+    app_rows_due(true);
     carried_age();
     bool any = false;
     for (struct way *way = way_table(); way < way_table() + WAYS; way++) {
@@ -157,7 +165,6 @@ void way_cells_begin(void)
     }
     if (!any)
         return;
-    cells.cell = 0;
     plan();
 }
 

@@ -9,9 +9,9 @@
 
 #include "query/program/query_table.h"
 
-/* A row of this mote, or of one below it, `length` bytes with its values, some of which may be cut
- * off: whether it goes on up. Of a query that joins nothing each does. */
-bool meet_passes(const struct wire_result *row, uint8_t length, bool own);
+/* A row of this mote, `length` bytes with its values: whether it goes up. Of a query that joins
+ * nothing each does. One of a join is numbered. */
+bool meet_own_passes(struct wire_result *row, uint8_t length);
 /* An epoch of the entry's query begins here: what waits from earlier ones is joined. */
 void meet_epoch(struct query_entry *entry);
 

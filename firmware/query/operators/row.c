@@ -155,7 +155,7 @@ enum row_outcome row_produce(const struct eval_context *context, bool passes)
         uint8_t *series = (uint8_t *)&row + sizeof row.result.nulls;
         memmove(series, &row, sizeof(struct wire_series));
         queue_push(WIRE_PACKET_SERIES, series, (uint8_t)(sizeof(struct wire_series) + used));
-    } else if (meet_passes(&row.result, (uint8_t)(sizeof row.result + used), true))
+    } else if (meet_own_passes(&row.result, (uint8_t)(sizeof row.result + used)))
         discipline_row(&row.result, (uint8_t)(sizeof row.result + used));
     return ROW_MADE;
 }

@@ -26,7 +26,7 @@ class Row(ctypes.Structure):
     """struct pairs_row."""
 
     _pack_ = 1
-    _fields_ = (("epoch", ctypes.c_uint32), ("mote", ctypes.c_uint8), ("roles", ctypes.c_uint8))
+    _fields_ = (("epoch", ctypes.c_uint32), ("mote", ctypes.c_uint8), ("passed", ctypes.c_uint8))
 
 
 class Pair(ctypes.Structure):
@@ -87,7 +87,7 @@ class Place:
     @property
     def kept(self) -> int:
         """Rows that it holds."""
-        return sum(row.roles != 0 for row in self._rows)
+        return sum(row.passed != 0 for row in self._rows)
 
 
 @dataclass(frozen=True)
@@ -182,3 +182,47 @@ def test_what_cannot_be_joined_is_said(code: Any) -> None:
     assert place.met == {(1, 5, 2, 5): 1}
     assert place.put(2, 4, T) == LATE
     assert place.put(2, 6, T) == FULL, "both are in windows"
+
+
+@settings(max_examples=100)
+@given(
+    st.dictionaries(st.tuples(st.sampled_from((1, 2)), st.integers(0, 20)), st.integers(1, 3), max_size=30),
+    st.integers(1, 7),
+    st.randoms(use_true_random=False),
+)
+def test_rows_that_never_come_count_by_their_numbers(
+    code: Any, drawn: dict[tuple[int, int], int], rows: int, draw: random.Random
+) -> None:
+    """All that is in no window up to a later row that has come is out of it; only what has not come behind the last one is not known of."""
+    following: dict[int, ctypes.c_uint8] = {}
+    passed = {
+        one: int(code.pairs_count(ctypes.byref(following.setdefault(one[0], ctypes.c_uint8())), roles) & 0xFF)
+        for one, roles in sorted(drawn.items())
+    }
+    assert all(passed[one] & (S | T) == roles for one, roles in drawn.items())
+    lost = set(draw.sample(sorted(drawn), min(len(drawn), draw.randint(0, 6))))
+    place = Place(code, [(1, 2)], Window(0, rows))
+    for mote, epoch in sorted(drawn.keys() - lost, key=lambda one: (one[1] + draw.randint(0, 5), one)):
+        assert place.put(mote, epoch, passed[mote, epoch]) == (
+            PUT if drawn[mote, epoch] & (S if mote == 1 else T) else STRANGE
+        )
+    place.join(100)
+    samples = [Sample(*one, roles) for one, roles in drawn.items()]
+    wanted = {one for one in by_duckdb(samples, [(1, 2)], rows, 0) if not {one[:2], one[2:]} & lost}
+    assert wanted <= set(place.met)
+    for s, a, t, b in place.met.keys() - wanted:
+        mote, role, at = (s, S, b) if a <= b else (t, T, a)
+        known = [
+            e
+            for (m, e), roles in drawn.items()
+            if m == mote and roles & role and e <= at and (m, e) not in lost
+        ]
+        assert any(m == mote and drawn[m, e] & role and max(known) < e <= at for m, e in lost)
+
+
+def test_numbers_go_round(code: Any) -> None:
+    following = ctypes.c_uint8()
+    passed = [int(code.pairs_count(ctypes.byref(following), roles) & 0xFF) for roles in (S, *[S | T] * 8, T)]
+    assert [int(code.pairs_number(one, S)) & 0xFF for one in passed[:9]] == [0, 1, 2, 3, 4, 5, 6, 7, 1]
+    assert [int(code.pairs_number(one, T)) & 0xFF for one in passed[1:]] == [0, 1, 2, 3, 4, 5, 6, 7, 1]
+    assert [one & (S | T) for one in passed] == [S, *[S | T] * 8, T]

@@ -150,7 +150,7 @@ class Mote:
 
     def round(self) -> None:
         """A round begins: what waits for ways may go."""
-        self._c.app_rows_due()
+        self._c.app_rows_due(ctypes.c_bool(True))
 
     def carried(self) -> tuple[int, bytes] | None:
         """The last record that a way was given since this was asked, and where to."""

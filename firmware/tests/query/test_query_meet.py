@@ -6,6 +6,7 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
-from skerry_protocol import packets
+from skerry.ingest.joined_rows import JoinedRows
+from skerry.planner.model.pairing import clause_of, delay_ms, pairs_clause
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
+from skerry_protocol import codec, packets
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, StoredField, constant, instruction
 from skerry_protocol.packets import Aggregate, PacketType
@@ -288,6 +295,84 @@ def test_rows_that_come_by_ways_are_joined(mote: Mote) -> None:
     }
     assert mote.arrives(bytes([packets.Carries.ROW]) + row(2, first - 1, 1)), "too late: it goes up"
     assert [record.type for record in mote.records()][-1] is PacketType.RESULT
+
+
+def test_a_host_tells_the_numbers_of_rows_and_misses_none(mote: Mote) -> None:
+    """Of two rows the second one is this mote's 2nd; 2's newest row in between has not come, but its number says so."""
+    begun(mote, clause([2, OWN], {OWN: [(OWN, 2)]}, rows=2))
+    first = BEGIN // PERIOD
+    for at, number in ((0, 0), (2, 2)):
+        assert not mote.row(row(2, first + at, 0, T | number << 5))
+    mote.run(1 + PERIOD * (DELAY + 3))
+    told = [record.body for record in mote.records()]
+    met = {(one.s_epoch - first, one.t_epoch - first): (one.s_nulls >> 13, one.t_nulls >> 13) for one in told}
+    # The row of epoch 0 is in the window of two up to epoch 1, as nobody can know yet.
+    assert met == {(0, 0): (0, 0), (1, 0): (1, 0), (1, 2): (1, 2), (2, 2): (2, 2), (3, 2): (3, 2)}
+
+
+@settings(max_examples=40)
+@given(
+    st.dictionaries(st.tuples(st.sampled_from((2, 3)), st.integers(0, 9)), st.tuples(st.integers(1, 3), st.booleans()), max_size=16),
+    st.integers(1, 3),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_no_answer_is_wrong_where_rows_pass_their_host(
+    query_library: Path,
+    below: dict[tuple[int, int], tuple[int, bool]],
+    rows: int,
+    draw: random.Random,
+) -> None:
+    """What passes the host comes to the gateway: of what it has joined, that leaves what DuckDB joins of all rows, and lacks only what
+    would have met such a row."""
+    told = plan_query(
+        "SELECT s.nodeid, t.nodeid, s.temp FROM sensors AS s, sensors AS t "
+        f"WINDOW {rows} ROWS WHERE s.room = t.room AND s.temp > t.temp SAMPLE PERIOD {PERIOD} s JOIN AT ANCESTOR"
+    )
+    assert isinstance(told, QueryPlan)
+    assert told.pairing is not None
+    pairs, first = [(2, 3), (3, 2), (2, 2)], BEGIN // PERIOD
+    placed = clause_of(told.pairing, told.period_ms, (2, 3), hosts=[(OWN, 60, pairs)])
+    query = merge([replace(told, clauses=(placed,))])
+    gateway, mote = JoinedRows(query), Mote(query_library)
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 1)
+    assert mote.install(encode(query, 0, packets.FOREVER), QUERY) == COMPLETE
+    following, values, past = {2: [0, 0], 3: [0, 0]}, dict[tuple[int, int], tuple[int, int | None]](), set()
+    mote.run(1)
+    told_pairs = pairs_clause(query)
+    assert told_pairs is not None
+    for now in range(10):
+        for node in (2, 3):
+            if (node, now) not in below:
+                continue
+            roles, passes = below[node, now]
+            passed, values[node, now] = roles, (roles, draw.randint(-3, 3))
+            for role, shift in ((S, 2), (T, 5)):
+                if roles & role:
+                    number = following[node][role - 1]
+                    passed |= (number if number < 8 else (number - 1) % 7 + 1) << shift
+                    following[node][role - 1] += 1
+            body = row(node, first + now, values[node, now][1], passed)
+            if passes:
+                past.add((node, first + now))
+                gateway.take(codec.Result(QUERY, node, first + now, 0, body[9:]))
+            else:
+                assert not mote.row(body)
+        mote.run(PERIOD)
+    mote.run(delay_ms(told_pairs, told.period_ms) / 1000 + PERIOD)
+    for record in mote.records():
+        if record.type is PacketType.JOINED:
+            assert gateway.joined(record.body) == [], "it waits"
+    until, met = gateway.due(QUERY, (first + 100) * PERIOD * 1000)
+    gateway.done(until)
+    assert gateway.due(QUERY, (first + 200) * PERIOD * 1000)[1] == [], "each once"
+    ours = set()
+    for one in met:
+        other, behind_s, behind_t = struct.unpack_from("<Hii", one.values)
+        ours.add((one.node, one.epoch - behind_s, other, one.epoch - behind_t))
+    theirs = by_duckdb(pairs, values, first, rows, 0)
+    assert ours <= theirs, "none is wrong"
+    assert all({one[:2], one[2:]} & past for one in theirs - ours)
 
 
 GOOD = clause([2, 3], {OWN: [(2, 3)]}, rows=1)

@@ -314,7 +314,7 @@ class Ingest:
             self.counters.malformed += 1
 
     def _joined(self, brought: Brought) -> Iterator[Result]:
-        """Rows that motes have joined."""
+        """Rows that motes have joined, but for those that wait."""
         for packet in brought.packets:
             if packet.type is not PacketType.JOINED:
                 continue
@@ -323,7 +323,7 @@ class Ingest:
                 self.counters.unknown += 1
                 continue
             try:
-                yield self._pairs_of(stream, brought.source).joined(packet.body)
+                yield from self._pairs_of(stream, brought.source).joined(packet.body)
             except PacketError:
                 self.counters.malformed += 1
 

@@ -2,24 +2,37 @@
 same way.
 
 Of pairs that the gateway joins all rows come, so their windows are known. Of others a row comes only if it has passed its host, as where a
-mote has just found another parent: windows of rows may then lack some, and such rows are joined only where these could not matter.
+mote has just found another parent: windows of rows may then lack some, and such rows are joined only where these could not matter. Windows
+of the host lack them, too: what it joins of windows of rows waits here until what has passed it has come, and ends where that shows that
+the window does not reach so far. Rows that nobody has count by the numbers of those that came.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr
-from skerry.planner.model.pairing import FIELD_BEHIND, S, T, carried_columns, hosts_of, pairs_clause
+from skerry.planner.model.pairing import (
+    CLIMB_MS,
+    FIELD_BEHIND,
+    S,
+    T,
+    carried_columns,
+    hosts_of,
+    missing,
+    number_of,
+    numbered,
+    pairs_clause,
+)
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.codec import Joined, Result, decode_values
-from skerry_protocol.packets import PacketError, Pairs
+from skerry_protocol.packets import JOINED_NUMBER, PacketError, Pairs
 
 Values = tuple[int | None, ...]
 
@@ -30,7 +43,8 @@ class Row:
 
     node: int
     epoch: int
-    roles: int
+    #: As what it has passed, with its number in each.
+    passed: int
     values: Values
 
 
@@ -43,6 +57,8 @@ class JoinedRows:
     strays: int = 0
     late: int = 0
     _rows: dict[int, dict[int, Row]] = field(default_factory=dict)
+    #: What hosts have joined.
+    _held: list[tuple[Row, Row]] = field(default_factory=list)
     _joined: int = 0
 
     def __post_init__(self) -> None:
@@ -53,6 +69,8 @@ class JoinedRows:
         hosted = {pair for _, pairs in hosts_of(clause).values() for pair in pairs}
         self._pairs = [*clause.pairs, *sorted(hosted - self._base)]
         self._of_base = {mote for pair in self._base for mote in pair}
+        #: Pairs of motes all of whose rows come.
+        self._known = {pair for pair in self._pairs if self._of_base.issuperset(pair)}
         self._hosted = {mote for pair in hosted for mote in pair} - self._of_base
         formats = [column.format for column in carried_columns(clause, self.query.where)]
         self._layout = struct.Struct("<" + "".join(one.letter for one in formats))
@@ -62,15 +80,19 @@ class JoinedRows:
 
     # ---- what motes have joined ----
 
-    def joined(self, body: Joined) -> Result:
-        """The row of two that met at a mote. Raises PacketError."""
+    def joined(self, body: Joined) -> list[Result]:
+        """The row of two that met at a mote, unless it has to wait. Raises PacketError."""
         inner = struct.Struct("<" + self._layout.format.removeprefix("<")[1:])
         if len(body.values) != 2 * inner.size:
             raise PacketError(f"a joined row of {len(body.values)} bytes: {2 * inner.size} are expected")
         halves = body.values[: inner.size], body.values[inner.size :]
-        s = Row(body.s, body.s_epoch, S, _nulled(inner.unpack(halves[0]), body.s_nulls >> 1))
-        t = Row(body.t, body.t_epoch, T, _nulled(inner.unpack(halves[1]), body.t_nulls >> 1))
-        return self._result(body.query, s, t)
+        passed = numbered(S, body.s_nulls >> JOINED_NUMBER), numbered(T, body.t_nulls >> JOINED_NUMBER)
+        s = Row(body.s, body.s_epoch, passed[0], _nulled(inner.unpack(halves[0]), body.s_nulls >> 1))
+        t = Row(body.t, body.t_epoch, passed[1], _nulled(inner.unpack(halves[1]), body.t_nulls >> 1))
+        if not self._head.rows:
+            return [self._result(body.query, s, t)]
+        self._held.append((s, t))
+        return []
 
     def _result(self, query: int, s: Row, t: Row) -> Result:
         values = [self._value(column.expr, s, t) for column in self.query.columns]
@@ -109,21 +131,24 @@ class JoinedRows:
 
     def due(self, query: int, now_ms: int) -> tuple[int, list[Result]]:
         """What meets of epochs that are over now, and up to which epoch that is; :meth:`done` says that it is kept."""
-        until = now_ms // self.query.period_ms - int(self._head.delay)
-        if until <= self._joined or not self._rows:
+        # What is too late for its host climbs from when that joins its epoch.
+        until = (now_ms - CLIMB_MS) // self.query.period_ms - int(self._head.delay) + 1
+        if until <= self._joined or not (self._rows or self._held):
             return self._joined, []
+        held = [pair for pair in self._held if _later(*pair) < until and self._is_certain(*pair)]
         met = [pair for one in self._pairs for pair in self._meets(one, until)]
-        return until, [self._result(query, s, t) for s, t in self._matching(met)]
+        return until, [self._result(query, s, t) for s, t in (*held, *self._matching(met))]
 
     def done(self, until: int) -> None:
         """All before that epoch are joined: what is in no window any more goes."""
         if until <= self._joined:
             return
         self._joined = until
+        self._held = [pair for pair in self._held if _later(*pair) >= until]
         rows, epochs = self._keeps
         for node, known in list(self._rows.items()):
             of = {
-                role: sorted(row.epoch for row in known.values() if row.roles & role and row.epoch < until)
+                role: sorted(row.epoch for row in known.values() if row.passed & role and row.epoch < until)
                 for role in (S, T)
             }
             kept = {
@@ -139,27 +164,31 @@ class JoinedRows:
         s, t = (self._of(mote, role) for mote, role in zip(pair, (S, T), strict=True))
         for later in s:
             if self._joined <= later.epoch < until:
-                yield from (
-                    (later, row) for row in self._window(t, later.epoch, pair) if row.epoch <= later.epoch
-                )
+                yield from ((later, row) for row in self._window(t, T, later.epoch, pair))
         for later in t:
             if self._joined <= later.epoch < until:
                 yield from (
-                    (row, later) for row in self._window(s, later.epoch, pair) if row.epoch < later.epoch
+                    (row, later) for row in self._window(s, S, later.epoch, pair) if row.epoch < later.epoch
                 )
 
     def _of(self, mote: int, role: int) -> list[Row]:
         rows = self._rows.get(mote, {})
-        return [rows[epoch] for epoch in sorted(rows) if rows[epoch].roles & role]
+        return [rows[epoch] for epoch in sorted(rows) if rows[epoch].passed & role]
 
-    def _window(self, rows: list[Row], at: int, pair: tuple[int, int]) -> list[Row]:
+    def _window(self, rows: list[Row], role: int, at: int, pair: tuple[int, int]) -> list[Row]:
         """Of a mote's rows those in its window at an epoch."""
         count, epochs = self._keeps
         before = [row for row in rows if row.epoch <= at]
         if not count:
             return [row for row in before if row.epoch >= at - epochs]
-        newest = before[-count:]
-        return newest if pair in self._base else [row for row in newest if at - row.epoch < count]
+        newest = [row for i, row in enumerate(before) if _newer(row, before[i + 1 :], role) < count]
+        return newest if pair in self._known else [row for row in newest if at - row.epoch < count]
+
+    def _is_certain(self, s: Row, t: Row) -> bool:
+        """Whether the earlier of two that a host has joined is in its window, after all that has come here."""
+        at, (earlier, role) = _later(s, t), ((s, S) if s.epoch <= t.epoch else (t, T))
+        passed = [row for row in self._of(earlier.node, role) if earlier.epoch < row.epoch <= at]
+        return _newer(earlier, passed, role) < self._keeps[0]
 
     def _matching(self, met: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
         if self._condition is None or not met:
@@ -168,6 +197,20 @@ class JoinedRows:
         columns = {leaf: _vector([self._value(leaf, s, t) for s, t in met]) for leaf in leaves}
         truth = Evaluator(columns, np.zeros(len(met), np.int64)).truth(self._condition, self.query.period_ms)
         return [pair for pair, true in zip(met, truth, strict=True) if true]
+
+
+def _later(s: Row, t: Row) -> int:
+    """The epoch at which two are joined."""
+    return max(s.epoch, t.epoch)
+
+
+def _newer(row: Row, others: Sequence[Row], role: int) -> int:
+    """How many rows its mote has had behind a row in a role, the last of which is the last of these: those that have not come, too, unless
+    it has started anew meanwhile."""
+    numbers = [number_of(other.passed, role) for other in others]
+    if not numbers or not all(numbers):
+        return len(others)
+    return len(others) + missing(number_of(row.passed, role), numbers[-1], len(others))
 
 
 def _nulled(values: tuple[int, ...], nulls: int) -> Values:

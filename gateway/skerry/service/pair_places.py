@@ -13,7 +13,7 @@ from typing import Any
 from skerry.catalog.catalog import Mote
 from skerry.joins.placement.estimates import Rates
 from skerry.joins.placement.trees import Tree
-from skerry.planner.cost.join_prices import prices
+from skerry.planner.cost.join_prices import prices, way_cells
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.pairing import (
     IN_NETWORK,
@@ -119,13 +119,14 @@ def places(
         depth = {host: known[root].hops(host) for host in found}
         for host in sorted(found, key=lambda host: (-depth[host], host)):
             kept = found[host]
-            spare = sending_bytes(pairing.width) if pairing.way is PairsWay.SENT else 0
+            waits = sending_bytes(pairing.width, delay(period_ms, pairing.way))
+            spare = waits if pairing.way is PairsWay.SENT else 0
             fitting = _fitting(pairing, period_ms, kept, host, room - spare)
             full = f"mote {host} has room for no more rows"
             base |= dict.fromkeys((pair for pair in kept if pair not in fitting), full)
             kept = fitting
             if pairing.way is not PairsWay.CLIMB:
-                kept = ways.led(pairing, kept, host, base)
+                kept = ways.led(pairing, period_ms, kept, host, base)
                 if len(hosts) == HOSTS_MAXIMUM:
                     base |= dict.fromkeys(kept, f"{HOSTS_MAXIMUM} motes join already")
                     kept = []
@@ -169,11 +170,18 @@ class _Ways:
     motes: Mapping[int, Mote]
     taken: set[Way]
 
-    def led(self, pairing: Pairing, pairs: Sequence[Pair], host: int, base: dict[Pair, str]) -> list[Pair]:
+    def led(
+        self, pairing: Pairing, period_ms: int, pairs: Sequence[Pair], host: int, base: dict[Pair, str]
+    ) -> list[Pair]:
         """Those of a host's pairs for whose rows there is room on the way; ``base`` hears of the others."""
-        kept = []
-        tree = self.tree_of[host]
+        kept: list[Pair] = []
+        # A fifth of the cells is for what has failed in others.
+        tree, most = self.tree_of[host], int(way_cells(period_ms / 1000) * 4 / 5)
         for pair in pairs:
+            rows = len({s for s, _ in (*kept, pair)} - {host})
+            if pairing.way is PairsWay.FROM_ROOT and rows > most:
+                base[pair] = f"a way to mote {host} carries {most} rows in a sample period"
+                continue
             more = self.taken | senders(pairing.way, [pair], host, tree.root)
             full = None if more == self.taken else self._full(more)
             if full is not None:

@@ -19,6 +19,7 @@ from typing import Any
 from skerry.planner.features.queueing import held_ms, waits_ms
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.clause import Clause
+from skerry.planner.model.pairing import over_ms
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.planner.model.waits import late_ms
@@ -388,4 +389,5 @@ class Demand:
 def _late_ms(plan: QueryPlan) -> int:
     """How much longer than others its rows may be under way because they wait, on motes or to be put in order."""
     waits = waits_ms(plan)
-    return (waits + held_ms(plan) if waits else 0) + (late_ms(plan.wait_ms) if plan.aggregate else 0)
+    joined = over_ms(plan.clauses, plan.period_ms)
+    return (waits + held_ms(plan) if waits else 0) + (late_ms(plan.wait_ms) if plan.aggregate else 0) + joined

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import delay_ms, pairs_clause
+from skerry.planner.model.pairing import delay_ms, over_ms, pairs_clause
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Installation, MoteQuery, QueryPlan
 from skerry.planner.physical.program import encode
@@ -286,7 +286,8 @@ class GroupChanges:
                 if until_ms == 0 and needed_ms <= to_ms(now):
                     stop.append(running.query)
                     continue
-                rows_s = 0 if not until_ms else -(-until_ms // 1000) + self.last_rows_s
+                joined_ms = over_ms(running.mote_query.clauses, running.period_ms)
+                rows_s = 0 if not until_ms else -(-(until_ms + joined_ms) // 1000) + self.last_rows_s
                 stop_at = None if until_ms is None else max(rows_s, -(-needed_ms // 1000))
             if running.stop_at != stop_at:
                 running.stop_at = stop_at

@@ -108,10 +108,10 @@ def test_its_words_are_names_elsewhere() -> None:
 
 
 def test_ways_have_the_cells_that_motes_give_them() -> None:
-    """The numbers are the firmware's: every() and quiet_rounds() of meet.c."""
+    """The numbers are the firmware's: every() and quiet_rounds() of meet_ways.c."""
     conf = (FIRMWARE / "net/transport/transport_conf.h").read_text()
     least, most = (int(found[1]) for found in re.finditer(r"#define WAY_EVERY_(?:LEAST|MOST) (\d+)", conf))
-    meet = (FIRMWARE / "query/operators/meet.c").read_text()
+    meet = (FIRMWARE / "query/operators/meet_ways.c").read_text()
     shifted = re.search(r"while \(power < WAY_EVERY_MOST && \(uint32_t\)(\d+) << power <= seconds\)", meet)
     kept = re.search(r"#define MEET_KEPT_OPEN (\d+)U", (FIRMWARE / "query/query_conf.h").read_text())
     assert shifted is not None

@@ -98,6 +98,21 @@ def test_aggregates_share_by_period_and_condition() -> None:
     assert [c.aggregate.name for c in more.install[0].mote_query.columns] == ["AVG", "MAX"]
 
 
+def test_a_join_of_motes_ends_when_its_last_epoch_is_joined() -> None:
+    """By ways rows are waited for for four epochs, and what passes its host for 10 s more."""
+    demand = Demand(lead_seconds=8, linger_seconds=10)
+    joined = plan(
+        "SELECT s.nodeid, t.nodeid FROM sensors AS s, sensors AS t WINDOW 3 ROWS "
+        "WHERE s.room = t.room AND s.temp > t.temp SAMPLE PERIOD 10 s FOR 60 s JOIN BY HASH"
+    )
+    (installed,) = demand.add_user("a", joined, 100).install
+    assert (demand.feeds("a")[0].until_ms, installed.end) == (170_000, 210)
+    for now in range(101, 170 + 40 + 10 + 10):
+        assert demand.advance(now) == Difference()
+    ended = demand.advance(170 + 40 + 10 + 10)
+    assert (ended.finished, ended.stop) == (("a",), (installed.query,))
+
+
 def test_for_ends_in_the_program_and_for_the_user() -> None:
     demand = Demand(lead_seconds=8, linger_seconds=10)
     (installed,) = demand.add_user("a", rows("temp", "10 s", length="FOR 60 s"), 100).install

@@ -25,7 +25,7 @@ UNHEARD_CELLS, HEARD_CELLS = 9, 2
 #: firmware/net/transport/transport_conf.h).
 EVERY = (2, 8)
 #: So many cells at least come in a sample period where the power is more than the least: a record that is repeated, or waits behind
-#: another, is to be there before the next one (every(), firmware/query/operators/meet.c).
+#: another, is to be there before the next one (every(), firmware/query/operators/meet_ways.c).
 CELLS_IN_PERIOD = 4
 #: S after which an empty row keeps a way of most cells open, longer by as much as others have fewer (MEET_KEPT_OPEN, query_conf.h).
 KEPT_OPEN = 32

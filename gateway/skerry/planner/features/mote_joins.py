@@ -34,8 +34,8 @@ from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.packets import FIELDS_MAXIMUM
 
-#: Rows or epochs of a mote in a window: more of them is the gateway's.
-WINDOW_MAXIMUM = 8
+#: Epochs, or rows, whose numbers go round from 1 to 7, of a mote in a window: more of them is the gateway's.
+WINDOW_MAXIMUM, ROWS_MAXIMUM = 8, 7
 #: Bytes of a row's values: two of them travel in one frame.
 WIDTH_MAXIMUM = 24
 #: Clauses that joined rows of motes have not → what is said of each.
@@ -179,8 +179,8 @@ def _window(select: ast.Select, period_ms: int) -> tuple[int, int]:
     [window] = select.windows
     size = window.size
     if is_of_rows(size):
-        if size.value % 1 or not 1 <= size.value <= WINDOW_MAXIMUM:
-            hint = f"motes hold 1 to {WINDOW_MAXIMUM} rows of each other: {_ELSEWHERE}"
+        if size.value % 1 or not 1 <= size.value <= ROWS_MAXIMUM:
+            hint = f"motes hold 1 to {ROWS_MAXIMUM} rows of each other: {_ELSEWHERE}"
             raise QueryError(f"WINDOW {size.value} ROWS is too large for motes", hint, window.span)
         return int(size.value), 0
     epochs = microseconds(size, "WINDOW") // 1000 // period_ms

@@ -22,14 +22,16 @@ NUMBERED = 3
 #: The first column that motes carry up: as what a row has passed.
 ROLES = ValueFormat.U8
 S, T = 1, 2
+#: Where a row's number in each role stands beside them. It is 0 for the first since its mote started, then goes round from 1 to this.
+_NUMBER_BIT, _CYCLE = {S: 2, T: 5}, 7
 #: Rows climb to the root in the second after their sample, and what fails is sent again in the nine after that. By ways they come in cells
 #: some seconds apart, several times where they fail.
-_CLIMB_MS, _WAYS_MS = 10_000, 30_000
+CLIMB_MS, _WAYS_MS = 10_000, 30_000
 _DELAY_MAXIMUM = 30
 #: struct meet_state; struct pairs_row with the nulls of its values; struct sending with the first value, of which a mote that sends rows by
-#: ways has the first number of places and a root that does the second one (firmware/query/operators/meet.c, query_conf.h).
-_STATE, _ROW, _SENDING = 6, 8, 13
-_PLACES, _PLACES_ROOT = 3, 10
+#: ways has the first number of places at most and a root that does the second one (firmware/query/operators/meet_pairs.h, query_conf.h).
+_STATE, _ROW, _SENDING = 7, 8, 13
+_PLACES, _PLACES_ROOT = 8, 10
 
 AT_BASE, AT_ANCESTOR, THROUGH_BASE, BY_HASH, IN_NETWORK = (
     "AT BASE",
@@ -84,6 +86,21 @@ class Pairing:
         return sum(BY_NUMBER[number].format.size for number in self.carried)
 
 
+def number_of(passed: int, role: int) -> int:
+    """A row's number in a role, by its first column."""
+    return passed >> _NUMBER_BIT[role] & _CYCLE
+
+
+def numbered(role: int, number: int) -> int:
+    """A row's first column, where it has passed in one role."""
+    return role | number << _NUMBER_BIT[role]
+
+
+def missing(earlier: int, later: int, known: int) -> int:
+    """Of a mote's rows behind one number, up to another, where so many are known: fewer than seven more."""
+    return (later - earlier - known) % _CYCLE
+
+
 def keys_of(statics: Iterable[Expr]) -> tuple[Expr, ...]:
     """What is equal on both motes of a pair, as s says it."""
     found = []
@@ -98,18 +115,24 @@ def keys_of(statics: Iterable[Expr]) -> tuple[Expr, ...]:
 
 def delay(period_ms: int, way: PairsWay = PairsWay.CLIMB) -> int:
     """Epochs for which rows are waited for."""
-    longest = _CLIMB_MS if way is PairsWay.CLIMB else _WAYS_MS
+    longest = CLIMB_MS if way is PairsWay.CLIMB else _WAYS_MS
     return min(_DELAY_MAXIMUM, -(-longest // period_ms) + 1)
 
 
 def answered_ms(period_ms: int, way: PairsWay) -> int:
     """From a sample until answers that it is part of are at the gateway, where nothing has to be sent again for longer than usual."""
-    return delay(period_ms, way) * period_ms + _CLIMB_MS
+    return delay(period_ms, way) * period_ms + CLIMB_MS
 
 
 def delay_ms(clause: Clause, period_ms: int) -> int:
     """For how long rows of a query are waited for."""
     return int(Pairs.parse(bytes(clause.values)).delay) * period_ms
+
+
+def over_ms(clauses: Iterable[Clause], period_ms: int) -> int:
+    """From the end of an epoch until all that it is joined with has been told; 0: of what is no join of motes' rows."""
+    found = (delay_ms(one, period_ms) + CLIMB_MS for one in clauses if one.kind is Aggregate.PAIRS)
+    return max(found, default=0)
 
 
 def clause_of(
@@ -186,16 +209,17 @@ def state_bytes(clause: Clause) -> int:
     """Of the memory of queries, on the mote that has most to do."""
     head = Pairs.parse(bytes(clause.values))
     hosts = hosts_of(clause)
-    hosted = max((host_bytes(rows, head.width) for rows, _ in hosts.values()), default=0)
+    hosted = max((host_bytes(rows, head.width) for rows, _ in hosts.values()), default=_STATE)
     if not hosts or head.way == PairsWay.CLIMB:
         return hosted
-    one = _SENDING + int(head.width)
-    return hosted + _PLACES * one if head.way == PairsWay.SENT else max(hosted, _STATE + _PLACES_ROOT * one)
+    if head.way == PairsWay.SENT:
+        return hosted + sending_bytes(head.width, head.delay)
+    return max(hosted, _STATE + _PLACES_ROOT * (_SENDING + int(head.width)))
 
 
-def sending_bytes(width: int) -> int:
-    """Of rows that wait for ways on a mote."""
-    return _PLACES * (_SENDING + width)
+def sending_bytes(width: int, epochs: int) -> int:
+    """Of rows that wait for ways on a mote, for so many epochs."""
+    return min(epochs + 1, _PLACES) * (_SENDING + width)
 
 
 def host_bytes(rows: int, width: int) -> int:

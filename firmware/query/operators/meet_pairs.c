@@ -1,0 +1,201 @@
+#include "query/operators/meet_pairs.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "drivers/settings.h"
+#include "net/transport/trails.h"
+#include "query/program/clauses.h"
+#include "query/query_conf.h"
+
+#define DELAY_MAXIMUM 30
+
+/* The pairs of a host, which begins at `host`. */
+static const struct pairs_pair *pairs_of(const uint8_t *host)
+{
+    return (const struct pairs_pair *)(host + sizeof(struct wire_pairs_host));
+}
+static uint8_t count_of(const uint8_t *host)
+{
+    return ((const struct wire_pairs_host *)host)->pairs;
+}
+const uint8_t *meet_behind(const uint8_t *host)
+{
+    return (const uint8_t *)(pairs_of(host) + count_of(host));
+}
+
+static bool pairs_check(const struct program_field *field, struct program_facts *facts)
+{
+    const struct wire_pairs *clause = (const struct wire_pairs *)field->code.bytes;
+    const uint8_t *at = (const uint8_t *)(clause + 1),
+                  *end = field->code.bytes + field->code.length;
+    uint32_t read = 0;
+    if (field->code.length < sizeof *clause || facts->keeps & PROGRAM_KEEPS_PAIRS ||
+        facts->program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE) ||
+        facts->program->period < WIRE_PERIOD_MINIMUM_MS || clause->delay == 0 ||
+        clause->delay > DELAY_MAXIMUM || clause->base > clause->motes ||
+        clause->way > WIRE_PAIRS_FROM_ROOT || clause->width > MEET_WIDTH_MAXIMUM ||
+        clause->condition + 2 * clause->motes > end - at)
+        return false;
+    facts->keeps |= PROGRAM_KEEPS_PAIRS;
+    /* It knows nothing but the two rows. */
+    if (clause->condition > 0 &&
+        (!vm_check(at, clause->condition, &read) || read & (VM_POINT(0) - 1)))
+        return false;
+    for (at += clause->condition + 2 * clause->motes; at < end; at = meet_behind(at)) {
+        if (end - at < (ptrdiff_t)sizeof(struct wire_pairs_host) || count_of(at) == 0 ||
+            end - (const uint8_t *)pairs_of(at) < 2 * count_of(at))
+            return false;
+        for (uint8_t i = 0; i < count_of(at); i++)
+            if (pairs_of(at)[i].s >= clause->motes || pairs_of(at)[i].t >= clause->motes)
+                return false;
+    }
+    return true;
+}
+
+bool meet_look(struct query_entry *entry, struct meet *meet)
+{
+    struct program_field field;
+    if (entry == NULL || !entry_clause(entry, WIRE_AGGREGATE_PAIRS, 0, &field))
+        return false;
+    const struct wire_pairs *clause = (const struct wire_pairs *)field.code.bytes;
+    memset(meet, 0, sizeof *meet);
+    meet->entry = entry;
+    meet->condition = (struct program_code){(const uint8_t *)(clause + 1), clause->condition};
+    meet->motes = meet->condition.bytes + clause->condition;
+    meet->motes_count = clause->motes;
+    meet->base = clause->base;
+    meet->delay = clause->delay;
+    meet->width = clause->width;
+    meet->pairs.window = (struct pairs_window){clause->epochs, clause->rows};
+    meet->end = field.code.bytes + field.code.length;
+    meet->way = clause->way;
+    meet->hosts = meet->motes + 2 * clause->motes;
+    const uint8_t *at = meet->hosts;
+    for (; at < meet->end && meet_half(at) != settings()->nodeid;)
+        at = meet_behind(at);
+    if (at < meet->end) {
+        meet->pairs.pairs = pairs_of(at);
+        meet->pairs.pairs_count = count_of(at);
+        meet->pairs.rows_room = ((const struct wire_pairs_host *)at)->rows;
+        at = meet_behind(at);
+    }
+    meet->above = at;
+    return true;
+}
+
+static uint16_t place_size(const struct meet *meet)
+{
+    return (uint16_t)(sizeof(struct values) + meet->width);
+}
+
+bool meet_host_needs(const uint8_t *host, uint8_t mote, uint8_t roles)
+{
+    for (uint8_t i = 0; i < count_of(host); i++)
+        if ((roles & PAIRS_S && pairs_of(host)[i].s == mote) ||
+            (roles & PAIRS_T && pairs_of(host)[i].t == mote))
+            return true;
+    return false;
+}
+
+bool meet_needed(const struct meet *meet, const uint8_t *at, uint8_t mote, uint8_t roles)
+{
+    for (; at < meet->end; at = meet_behind(at))
+        if (meet_half(at) != settings()->nodeid && meet_host_needs(at, mote, roles))
+            return true;
+    return false;
+}
+
+uint8_t meet_number(const struct meet *meet, uint16_t node)
+{
+    uint8_t mote = 0;
+    while (mote < meet->motes_count && meet_half(meet->motes + 2 * mote) != node)
+        mote++;
+    return mote;
+}
+
+/* This mote's own number. */
+static uint8_t own_number(const struct meet *meet) { return meet_number(meet, settings()->nodeid); }
+
+/* Rows for which there is room until they go by ways from here: this mote's own of all epochs that
+ * are not late, and the newest one. */
+uint8_t meet_sending_count(const struct meet *meet)
+{
+    if (meet->way == WIRE_PAIRS_FROM_ROOT)
+        return settings()->root ? MEET_SENDING_ROOT : 0;
+    if (meet->way != WIRE_PAIRS_SENT ||
+        !meet_needed(meet, meet->hosts, own_number(meet), PAIRS_ROLES))
+        return 0;
+    return meet->delay < MEET_SENDING ? (uint8_t)(meet->delay + 1) : MEET_SENDING;
+}
+
+uint8_t meet_sending_size(const struct meet *meet)
+{
+    return (uint8_t)(sizeof(struct sending) + 1U + meet->width);
+}
+
+/* Whether it has rows to send or to join. */
+static bool has_part(const struct meet *meet)
+{
+    return meet->pairs.pairs_count > 0 || meet_sending_count(meet) > 0 ||
+           own_number(meet) < meet->motes_count;
+}
+
+static uint16_t pairs_size(const struct query_entry *entry, const struct program_field *field)
+{
+    struct meet meet;
+    (void)field;
+    if (!meet_look((struct query_entry *)entry, &meet))
+        return 0;
+    uint16_t size =
+        (uint16_t)(meet_sending_count(&meet) * (unsigned)meet_sending_size(&meet) +
+                   meet.pairs.rows_room * (sizeof(struct pairs_row) + place_size(&meet)));
+    return has_part(&meet) ? (uint16_t)(sizeof(struct meet_state) + size) : 0;
+}
+
+struct meet_state *meet_open(struct meet *meet)
+{
+    uint8_t sending = meet_sending_count(meet);
+    if (!has_part(meet))
+        return NULL;
+    struct meet_state *state =
+        (struct meet_state *)clauses_state(meet->entry, WIRE_AGGREGATE_PAIRS);
+    meet->pairs.joined = state->joined;
+    meet->waiting = (uint8_t *)(state + 1);
+    meet->pairs.rows = (struct pairs_row *)(meet->waiting + sending * meet_sending_size(meet));
+    meet->values = (uint8_t *)(meet->pairs.rows + meet->pairs.rows_room);
+    return state;
+}
+
+struct values *meet_values(const struct meet *meet, uint8_t place)
+{
+    return (struct values *)(meet->values + place * place_size(meet));
+}
+
+bool meet_take(struct meet *meet, const struct wire_result *row, uint8_t mote)
+{
+    struct pairs_row waits = {.epoch = row->epoch, .mote = mote, .passed = row->values[0]};
+    uint8_t place = 0;
+    switch (pairs_put(&meet->pairs, &waits, &place)) {
+    case PAIRS_PUT: {
+        struct values *values = meet_values(meet, place);
+        values->nulls = row->nulls;
+        memcpy(values->bytes, &row->values[1], meet->width);
+        return true;
+    }
+    case PAIRS_DOUBLED: return true;
+    default: return false;
+    }
+}
+
+/* A host is to be found. */
+static void pairs_open(struct query_entry *entry, const struct program_field *field)
+{
+    struct meet meet;
+    (void)field;
+    if (meet_look(entry, &meet) && meet.pairs.pairs_count > 0 && meet.way != WIRE_PAIRS_CLIMB)
+        trails_lay();
+}
+
+const IN_FLASH struct clause clause_pairs = {WIRE_AGGREGATE_PAIRS, pairs_check, NULL,
+                                             pairs_size,           pairs_open,  NULL};
