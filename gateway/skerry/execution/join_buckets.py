@@ -22,6 +22,8 @@ from skerry.joins.executor import INPUT as OF_GROUP
 from skerry.joins.executor import OUTPUT as FROM_GROUP
 from skerry.joins.executor import BucketJoin, GroupState, merged
 from skerry.joins.join import Join
+from skerry.joins.progress import NEVER
+from skerry.joins.row_windows import ENDED_US
 from skerry.joins.state import RunFiles
 from skerry.mining.errors import MiningError
 from skerry.planner.model import source_plans as plans
@@ -108,13 +110,14 @@ def _frame(rows: list[tuple[object, ...]]) -> pd.DataFrame:
 
 @dataclass
 class GroupNow:
-    """How a group is: rows and bytes that it keeps, progress, and what it has counted; why it has failed; by stream the greatest time of
-    its rows so far."""
+    """How a group is: rows and bytes that it keeps, progress, None as long as there is none; rows that were late, or set aside; why it has
+    failed; by stream the greatest time of its rows so far."""
 
     rows: int = 0
     bytes: int = 0
-    progress_us: int = 0
+    progress_us: int | None = None
     late: int = 0
+    ahead: int = 0
     trouble: str | None = None
     greatest_us: dict[str, int] = field(default_factory=dict)
 
@@ -169,8 +172,11 @@ def _count(group: GroupNow, row: Mapping[str, int | bytes]) -> None:
         return
     group.rows += int(row["rows"])
     group.bytes += int(row["bytes"])
-    group.progress_us = max(group.progress_us, int(row["progress"]))
+    progress = int(row["progress"])
+    if NEVER < progress < ENDED_US:
+        group.progress_us = progress if group.progress_us is None else max(group.progress_us, progress)
     group.late += int(row["late"])
+    group.ahead += int(row["ahead"])
 
 
 def _batch(member: Member, stream: int, parts: list[bytes], end: int, through: Through) -> SourceBatch | None:

@@ -34,7 +34,8 @@ def choose(
     keyed = bool(key_kinds(join, schemas))
     if hint == "HW" and not keyed:
         raise JoinError(
-            "HW needs an equality over all streams, such as a.item = b.item AND b.item = c.item: leave the hint out, or say MW or NLW"
+            "HW needs an equality over all streams, such as a.item = b.item AND b.item = c.item: leave USING out, or write USING MW or "
+            "USING NLW"
         )
     if hint == "NLW" and join.has_asof:
         raise JoinError("NLW has rows in no order of time: ASOF JOIN runs by HW or MW")
@@ -120,8 +121,8 @@ def check_limit(join: Join, kept: Sequence[Kept], limit_bytes: int) -> None:
     else:
         fits = f"windows of {left / (total - for_lateness):.1%} of these would fit"
     raise JoinError(
-        f"the windows would keep about {megabytes(total)}, more than the limit of {megabytes(limit_bytes)}: of {most.alias} alone "
-        f"{most.rows:,.0f} rows, as {most.rate:,.4g} come in a second of their times, each of {most.width:,.0f} bytes. "
+        f"the windows would keep about {megabytes(total)}, more than the limit of {megabytes(limit_bytes)}, of {most.alias} alone "
+        f"{most.rows:,.0f} rows, as {most.rate:,.4g} come in a second of their times, each of {most.width:,.0f} bytes: "
         f"{fits}, or conditions that fewer rows pass"
     )
 

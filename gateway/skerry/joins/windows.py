@@ -69,18 +69,17 @@ class WindowGraph:
             unknown = sorted(pair - set(self.aliases))
             if unknown:
                 raise WindowError(
-                    f"WINDOW({', '.join(sorted(pair))}): {unknown[0]!r} is no alias of this join: "
-                    f"they are {', '.join(self.aliases)}"
+                    f"{unknown[0]!r} in WINDOW({', '.join(sorted(pair))}) is no alias of this join: they are {', '.join(self.aliases)}"
                 )
             if len(pair) != 2:
                 raise WindowError(f"WINDOW({', '.join([*pair] * 2)}): a window is between two aliases")
         parts = self.parts()
         if len(parts) > 1:
-            named = " | ".join(", ".join(part) for part in parts)
+            *named, last = (f"of {' and '.join(part)}" for part in parts)
             one, other = parts[0][-1], parts[1][0]
             raise WindowError(
-                f"the windows leave these parts of the join without a bound between them: {named}. "
-                f"Add a window that joins them, such as WINDOW({one}, {other}) = 10 min"
+                f"no window bounds how far apart rows {', '.join(named)} and {last} may be: add one between them, such as "
+                f"WINDOW({one}, {other}) = 10 min"
             )
 
     def parts(self) -> list[list[str]]:

@@ -80,7 +80,7 @@ def plan_of_join(
     conditioned = conditions_of(left, resolver)
     asked_of = [*conditioned.joining, *conjuncts(conditioned.of_answers)]
     if "" in [one for term in asked_of for one in aliases_of(term)]:
-        hint = f"write {names[0]}.time: an answer's own time comes of its rows"
+        hint = f"write {names[0]}.time, as an answer's own time comes of its rows"
         raise QueryError("'time' is of several tables", hint, select.where.span if select.where else None)
     own, where, steps = joined_conditions(conditioned, names, select)
     chosen = {one.called: _static_part(own[one.called], one) for one in aliases}
@@ -118,15 +118,11 @@ def plan_of_join(
         schemas = {stream: _schema(kinds) for stream, kinds in fields.items()}
         volume = Volume(join, aliases, chosen, own, traffic)
         choice = (
-            Choice("MW", "that meets nobody")
-            if alone
-            else choose(join, schemas, volume.whole_rates, _hint(select))
+            Choice("MW", "that meets nobody") if alone else _chosen(join, schemas, volume.whole_rates, select)
         )
         keeps = "" if alone else volume.checked(choice.algorithm)
     except (JoinError, WindowError) as error:
-        message, _, hint = str(error).partition(". ")
-        message, _, hint = (message, "", hint) if hint else message.partition(": ")
-        raise QueryError(message, hint, select.windows[0].span if select.windows else None) from None
+        raise _refusal(error, select.windows[0].span if select.windows else None) from None
     spec = {
         "streams": {
             streams[one.called]: {
@@ -210,7 +206,7 @@ def check_unjoined(select: ast.Select) -> None:
     ):
         if found:
             span = found[0].span if isinstance(found, tuple) else found.span
-            raise QueryError(f"{said} is for joins", "leave it out: one stream meets nobody", span)
+            raise QueryError(f"{said} is for joins", "leave it out, as one stream meets nobody", span)
 
 
 def _alias(table: ast.Table, tables: Mapping[str, SensorTable], select: ast.Select) -> Resolver:
@@ -356,6 +352,21 @@ def _needs(one: Resolver, terms: Sequence[Term]) -> tuple[str, ...]:
     """Columns of an alias that these terms read."""
     own = [str(name).partition(".") for name in {name for term in terms for name in term.columns()}]
     return tuple(sorted(name for alias, _, name in own if alias == one.called))
+
+
+def _chosen(
+    join: Join, schemas: Mapping[str, pa.Schema], rates: Mapping[str, float], select: ast.Select
+) -> Choice:
+    """Raises QueryError where USING cannot be followed."""
+    try:
+        return choose(join, schemas, rates, _hint(select))
+    except JoinError as error:
+        raise _refusal(error, select.using.span if select.using is not None else None) from None
+
+
+def _refusal(error: JoinError | WindowError, span: ast.Span | None) -> QueryError:
+    message, _, hint = str(error).partition(": ")
+    return QueryError(message, hint, span)
 
 
 def _hint(select: ast.Select) -> Algorithm | None:

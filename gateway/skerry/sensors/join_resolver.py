@@ -18,7 +18,7 @@ from skerry.sql.errors import QueryError, did_you_mean
 _WINDOW = "window"
 _NO_CONDITION = (
     "a window is no condition among others",
-    "it bounds all answers: say it behind FROM, or with AND, as in WINDOW(a, b) = 10 min",
+    "say it, as it bounds all answers, behind FROM, or with AND, as in WINDOW(a, b) = 10 min",
 )
 
 

@@ -31,7 +31,8 @@ class Volume:
         self._join = join
         rates: dict[str, float] = {}
         self._widths: dict[str, float] = {}
-        #: Aliases of whose sources some have no known rate; and those whose rows conditions leave out.
+        #: Aliases of motes; those of whose sources some have no known rate; and those whose rows conditions leave out.
+        self._motes: list[str] = []
         self._unknown: list[str] = []
         self._filtered: list[str] = []
         for one in aliases:
@@ -39,7 +40,9 @@ class Volume:
             # How fast motes' rows come, conditions that they ask say, too.
             known = traffic is not None and not one.table.of_motes
             found = traffic(one.table, chosen[name]) if traffic is not None and known else None
-            if found is None or found.unknown:
+            if one.table.of_motes:
+                self._motes.append(name)
+            elif found is None or found.unknown:
                 self._unknown.append(name)
             if found is not None and found.rate:
                 rates[stream] = found.rate
@@ -62,17 +65,21 @@ class Volume:
         limit = limit_of(self._join, algorithm)
         kept = kept_of(self._join, self._rates, self._widths, keyed=algorithm == "HW")
         check_limit(self._join, [one for one in kept if one.alias not in self._filtered], limit)
-        parts = [f"{one.rows:,.0f} of {one.alias}" for one in kept]
+        parts = [f"{one.rows:,.0f} rows of {one.alias}" for one in kept]
         total = sum(one.bytes(one.window_us + one.lateness_us) for one in kept)
         said = []
         if parts:
             most = "at most " if self._filtered else ""
             said.append(
-                f"windows keep about {most}{_listed(parts)} rows, {megabytes(total)} of the {megabytes(limit)} that they may"
+                f"windows keep {most}about {_listed(parts)}, {megabytes(total)} of the {megabytes(limit)} that they may"
             )
         if self._unknown:
             said.append(
-                f"how fast all sources of {_listed(self._unknown)} bring rows is not known yet, nor what windows keep of these"
+                f"not all sources of {_listed(self._unknown)} have brought rows for long enough to know what windows keep of them"
+            )
+        if self._motes:
+            said.append(
+                f"what windows keep of {_listed(self._motes)} is not reckoned, as motes' own conditions decide how many rows come"
             )
         return "; ".join(said) or "windows of rows keep as many as they say"
 

@@ -43,7 +43,7 @@ def conditions_of(select: ast.Select, resolver: JoinResolver) -> Conditioned:
     called = [part for part in parts if any(part.calls())]
     if called and any(is_of_rows(window.size) for window in select.windows):
         span = select.where.span if select.where is not None else None
-        hint = "functions over arrays are calculated of answers: leave them out of WHERE, or take a window of time"
+        hint = "functions over arrays are calculated of answers, so leave them out of WHERE, or take a window of time"
         raise QueryError("a window of ROWS is of rows that pass WHERE", hint, span)
     if all(table.joined is None for table in select.tables):
         return Conditioned(tuple(part for part in parts if part not in called), (), all_of(called))
@@ -81,10 +81,10 @@ def _check_on(part: Term, joined: ast.Joined, names: Sequence[str], place: int) 
         hint = "calculate them in SELECT or WHERE, which are of answers"
         raise QueryError("functions over arrays do not say which rows meet", hint, span)
     if later := [name for name in of if name in names[place + 1 :]]:
-        hint = f"only {', '.join(names[: place + 1])} stand there already: say it behind ON of {later[0]}, or in WHERE"
+        hint = f"only {', '.join(names[: place + 1])} stand there already, so say it behind ON of {later[0]}, or in WHERE"
         raise QueryError(f"ON of {other} asks for {later[0]}, which is joined behind it", hint, span)
     if joined.kind != "ASOF" and set(of) <= {one}:
-        hint = f"all rows of {one} are in answers: what chooses among them stands in WHERE"
+        hint = f"all rows of {one} are in answers, and what chooses among them stands in WHERE"
         raise QueryError(f"a condition behind ON is on {one} alone", hint, span)
     times = [arg.value for arg in part.args if arg.op == "column"]
     ahead = [[f"{other}.{plans.TIME}", f"{each}.{plans.TIME}"] for each in names[:place]]

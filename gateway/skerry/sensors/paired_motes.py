@@ -22,7 +22,7 @@ def pairs_of(pairing: Pairing, motes: Mapping[int, Mapping[str, int]]) -> list[P
     """Motes that are pairs by what never changes on them. Raises QueryError: there are too many."""
     numbers = sorted(motes)
     if len(numbers) > MOTES_MAXIMUM:
-        hint = "leave out where it is joined: the gateway joins"
+        hint = "leave out where it is joined, as the gateway joins"
         raise QueryError(f"{len(numbers)} motes are too many to be tried as pairs", hint)
     sides = np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
     leaves = {node for part in pairing.statics for node in part.walk() if node.op is Op.STORED}

@@ -23,7 +23,7 @@ from skerry.sensors.resolver import Resolver
 from skerry.sensors.table_functions import FUNCTIONS
 from skerry.sensors.traffic import TrafficOf
 from skerry.sql import ast, stream_statements
-from skerry.sql.errors import QueryError
+from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.parser import parse
 from skerry.sql.stream_statements import CreateStream
 from skerry.sql.units import duration_text
@@ -44,7 +44,7 @@ _OTHERS = {
 _OF_WINDOWS = {"order": "ORDER BY", "limit": "LIMIT"}
 #: The same for streams that are made.
 _OF_ROWS = {"groups": "GROUP BY", "having": "HAVING", "wait": "WAIT", "history": "HISTORY", **_OF_WINDOWS}
-_WAIT_HINT = "WAIT is for windows: leave it out"
+_WAIT_HINT = "leave WAIT out, which is for windows"
 
 
 def plan_of(
@@ -60,7 +60,7 @@ def plan_of(
     if any(table.function is not None for table in select.tables):
         return plan_of_mining(select, tables, shapes, _past(select))
     if select.every is not None:
-        hint = "leave it out: what a table function finds comes so often"
+        hint = "leave it out, as it says how often a table function tells what it has found"
         raise QueryError("EVERY is for what is mined", hint, select.every.span)
     if len(select.tables) > 1:
         if select.wait is not None and not aggregates(select):
@@ -76,12 +76,12 @@ def plan_of(
     terms = [*shown.of_rows(), *([where] if where else [])]
     windowed, latest = grouped is not None and grouped.windows, of.latest is not None
     if latest and windowed:
-        hint = "leave windows out: it is answered from one row of each source"
+        hint = "leave windows out, as it is answered from one row of each source"
         raise QueryError("FROM LATEST has no windows", hint, of.latest)
     of_rows = windowed or latest or select.history is not None
     static = all(resolver.is_static(term) for term in terms) and not of_rows
     if not static and table.stream is None:
-        hint = "it has columns alone: leave windows, LATEST and HISTORY out"
+        hint = "leave windows, LATEST and HISTORY out, as it has columns alone"
         raise QueryError(f"{table.name} has no stream", hint, of.name.span)
     past = _past(select)
     # Whether its rows are there now, and no others come.
@@ -91,7 +91,7 @@ def plan_of(
         raise QueryError("nothing is waited for", _WAIT_HINT, select.wait.span)
     if not there and grouped is None and (select.order or select.limit is not None):
         what = select.order[0].span if select.order else select.limit.span if select.limit else None
-        hint = "rows come as they come: leave it out, or select static columns alone"
+        hint = "leave it out, as rows come as they come, or select static columns alone"
         raise QueryError("a stream has no end that its rows could be sorted or counted at", hint, what)
     source = SourcePlan(
         table.key,
@@ -140,7 +140,7 @@ def _check_clauses(select: ast.Select, others: dict[str, str], *, of_motes: bool
             span = getattr(found[0] if isinstance(found, tuple) else found, "span", None)
             of, hint = "motes", "leave it out, where tables of sensors are asked"
             if name in _OF_ROWS:
-                of, hint = "rows that have an end", "leave it out: rows come as they come"
+                of, hint = "rows that have an end", "leave it out, as rows come as they come"
             raise QueryError(f"{said} is for {of}", hint, span)
     latest = select.tables[0].latest is not None
     if (
@@ -148,7 +148,7 @@ def _check_clauses(select: ast.Select, others: dict[str, str], *, of_motes: bool
         and not isinstance(select.sampling, ast.Recorded)
         and not (latest and isinstance(select.sampling, ast.Once))
     ):
-        hint = "leave it out: a source says by itself when it has something"
+        hint = "leave it out, as a source says by itself when it has something"
         raise QueryError("motes are sampled, other sensors are not", hint, select.sampling.span)
 
 
@@ -177,7 +177,7 @@ def _wait_ms(select: ast.Select) -> int:
         return WAIT_MS
     asked = select.wait.duration.milliseconds
     if not isinstance(select.sampling, ast.Once):
-        hint = "WAIT is for ONCE, which waits for the first row of each source: leave it out"
+        hint = "leave WAIT out, which is for ONCE and the first row of each source"
         raise QueryError("each row is answered as it comes", hint, select.wait.span)
     if not 0 <= asked <= _WAIT_MAXIMUM_MS:
         hint = f"write 0 s to {duration_text(_WAIT_MAXIMUM_MS)}"
@@ -234,7 +234,7 @@ def planned(
         found = None
         if isinstance(statement, ast.Select) and statement.strategy is not None:
             if made is not None:
-                hint = "leave it out: the gateway joins what a stream is made of"
+                hint = "leave it out, as the gateway joins what a stream is made of"
                 raise QueryError("motes make no streams", hint, statement.strategy.span)
             return None  # motes do it: it is a query of theirs
         if isinstance(statement, ast.Select) and statement.of_sensors:
@@ -242,7 +242,7 @@ def planned(
             found = _planned(with_tables(statement, tables), tables, motes, shapes, traffic, made)
         if found is None and made is not None:
             hint = (
-                "make it of tables of sensors, or of other streams: SHOW SENSORS and SHOW STREAMS list them"
+                "make it of tables of sensors, or of other streams, which SHOW SENSORS and SHOW STREAMS list"
             )
             raise QueryError("a stream is made of streams", hint, made.span)
     except QueryError as error:
@@ -284,7 +284,8 @@ def _planned(
         return None
     if unknown:
         unfit = (others or unknown)[0].name
-        hint = "tables of sensors are joined with each other, and with sensors, which are the motes: SHOW SENSORS lists them"
+        guess = did_you_mean(unfit.name, [*tables, _MOTES])
+        hint = f"{guess}streams are joined of sensors, which are the motes, and of the tables that SHOW SENSORS lists"
         raise QueryError(f"'{unfit.name}' is no table of sensors", hint, unfit.span)
     try:
         return plan(tables)

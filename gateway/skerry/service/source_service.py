@@ -144,7 +144,9 @@ class SourceService:
         wrong = [state for state in states if state.state in ("away", "refused")]
         if not wrong:
             return self._process.trouble
-        first = f"{wrong[0].address or f'tuple {wrong[0].tuple}'}: {wrong[0].why}"
+        first = f"{wrong[0].address or f'tuple {wrong[0].tuple}'}, {wrong[0].why}"
+        if len(states) == 1:
+            return f"its source brings nothing: {first}"
         return f"{len(wrong)} of {len(states)} sources bring nothing: {first}"
 
     # ---- what comes ----

@@ -54,7 +54,8 @@ class Decoder:
         try:
             found = self._json.decode(line)
         except (msgspec.DecodeError, ValueError, InvalidOperation, RecursionError) as error:
-            raise MisfitError(f"it is no JSON: {error}") from None
+            why = str(error).removeprefix("JSON is malformed: ")
+            raise MisfitError(f"it is no JSON, {why}") from None
         if not isinstance(found, dict):
             raise MisfitError(f"it is {_called(found)}, and no object")
         return self.mapping(found)
@@ -73,7 +74,7 @@ class Decoder:
         try:
             [cells] = csv.reader([line.decode().rstrip("\r\n")])
         except (ValueError, csv.Error) as error:
-            raise MisfitError(f"it is no line of CSV: {error}") from None
+            raise MisfitError(f"it is no line of CSV, {error}") from None
         if len(cells) != len(self._fields):
             raise MisfitError(f"it has {len(cells)} values for {len(self._fields)} fields")
         return [

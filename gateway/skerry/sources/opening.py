@@ -13,6 +13,7 @@ from typing import Any
 from skerry.sources.addresses import refusal
 from skerry.sources.secrets import filled
 from skerry.sources.stream_type import AddressError, Sensor, StreamType
+from skerry.sql.errors import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +45,25 @@ class Opener:
             raise AddressError(filling.hide(str(error))) from None
 
     def _object(self, sensor: Sensor) -> StreamType:
-        refused = refusal(sensor.address, self.allowed, self.folder)
-        if refused is not None:
-            raise AddressError(refused)
+        # Of a scheme that is misspelt an operator need not be asked.
+        wrong = refusal(sensor.address, None, self.folder)
+        if wrong is not None:
+            raise AddressError(wrong)
         scheme = sensor.url.scheme.lower()
         kind = self.types.get(scheme)
         if kind is None:
+            guess = did_you_mean(scheme, sorted(self.types))
             raise AddressError(
-                f"there is no type of streams '{scheme}': there are {', '.join(sorted(self.types))}"
+                f"there is no type of streams '{scheme}': {guess}there are {', '.join(sorted(self.types))}"
             )
+        refused = refusal(sensor.address, self.allowed, self.folder)
+        if refused is not None:
+            raise AddressError(refused)
         unknown = sensor.options.keys() - kind.options if kind.options is not None else set()
         if unknown and kind.options is not None:
             has = ", ".join(sorted(kind.options)) or "none"
-            raise AddressError(f"option '{min(unknown)}' is none of {scheme}'s, which has {has}")
+            guess = did_you_mean(min(unknown), sorted(kind.options))
+            raise AddressError(f"option '{min(unknown)}' is none of {scheme}'s: {guess}there are {has}")
         return kind()
 
 

@@ -172,7 +172,7 @@ def _window(tree: Tree[Token]) -> ast.JoinWindow:
 def _check_sign(sign: str, span: Span) -> None:
     if sign != "=":
         raise QueryError(
-            f"a window is compared by {sign}", "write WINDOW = 10 min: it includes its ends", span
+            f"a window is compared by {sign}", "write WINDOW = 10 min, which includes its ends", span
         )
 
 

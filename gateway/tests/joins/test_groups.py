@@ -126,8 +126,8 @@ def test_windows_that_would_keep_more_than_the_limit_are_told_what_would_fit() -
     with pytest.raises(JoinError) as long:
         check_limit(join(1001), kept_of(join(1001), rates, {"t": 0}, keyed=True), 10_000)
     assert str(long.value) == (
-        "the windows would keep about 0.802 MB, more than the limit of 0.01 MB: of a alone 10,020 rows, as 10 come in a second of "
-        "their times, each of 40 bytes. WINDOW = 11 s would fit, or conditions that fewer rows pass"
+        "the windows would keep about 0.802 MB, more than the limit of 0.01 MB, of a alone 10,020 rows, as 10 come in a second of "
+        "their times, each of 40 bytes: WINDOW = 11 s would fit, or conditions that fewer rows pass"
     )
     late = join(1, lateness=20 * SECOND)
     kept = kept_of(late, rates, {}, keyed=True)

@@ -175,6 +175,28 @@ def test_what_is_no_time_and_no_table_is_told(what: str, said: str) -> None:
         ("WHERE NOT WINDOW(a, b) = 1 h", "a window of two stands alone, or with AND"),
         ("CROSS JOIN detectors c WINDOW 1 h", "CROSS JOIN is no join here"),
         ("RIGHT JOIN detectors c ON c.gas = b.gas WINDOW 1 h", "RIGHT JOIN is no join here"),
+        (
+            "WHERE a.gas = b.gas",
+            "no window bounds how far apart rows of a and of b may be: add one between them, such as WINDOW(a, b) = 10 min",
+        ),
+        (
+            ", detectors c WINDOW(a, c) = 1 h",
+            "rows of a and c and of b may be at column 64: add one between them, such as WINDOW(c, b) = 10 min",
+        ),
+        ("WINDOW(a, x) = 1 h", "'x' in WINDOW(a, x) is no alias of this join at column 50: they are a, b"),
+        (
+            ", detectros c WINDOW 1 h",
+            "'detectros' is no table of sensors at column 46: did you mean 'detectors'?",
+        ),
+        (
+            "WINDOW 1 h WHERE a.level < b.level USING HW",
+            "b.item = c.item at column 85: leave USING out, or write USING MW",
+        ),
+        ("WINDOW > 1 h", "as in WINDOW 10 min, or WINDOW 5 ROWS"),
+        (
+            "WHERE WINDOW > 1",
+            "a window is compared by > at column 50: write WINDOW = 10 min, which includes its ends",
+        ),
         ("WINDOW 1 h WHERE ads(a.level) > 1", "did you mean 'abs'? there are ABS, HASH, DIST of numbers"),
     ],
 )

@@ -87,10 +87,10 @@ def test_a_stream_of_a_join_has_a_name_also_after_a_restart_and_goes_when_nobody
         ("CREATE STREAM x AS SELECT AVG(level, 1 min) FROM detectors",
          "a stream is made of rows at column 27: make the stream of rows, and ask for aggregates or the newest rows of that"),
         ("CREATE STREAM x AS SELECT level FROM detectors LIMIT 5",
-         "LIMIT is for rows that have an end at column 54: leave it out: rows come as they come"),
+         "LIMIT is for rows that have an end at column 54: leave it out, as rows come as they come"),
         ("CREATE STREAM x AS SELECT temp FROM sensors SAMPLE PERIOD 1 s",
-         "a stream is made of streams at column 15: make it of tables of sensors, or of other streams: "
-         "SHOW SENSORS and SHOW STREAMS list them"),
+         "a stream is made of streams at column 15: make it of tables of sensors, or of other streams, "
+         "which SHOW SENSORS and SHOW STREAMS list"),
         ("CREATE STREAM sensors AS SELECT level FROM detectors", "motes are called 'sensors' at column 15: take another name"),
         ("CREATE STREAM x SELECT level FROM detectors",
          "this says nothing of a stream at column 1: write CREATE STREAM name AS SELECT …, DROP STREAM name or SHOW STREAMS"),
@@ -98,21 +98,21 @@ def test_a_stream_of_a_join_has_a_name_also_after_a_restart_and_goes_when_nobody
          "a condition on b in WHERE leaves no row with NULLs of a LEFT JOIN at column 87: "
          "write it behind ON, where it says which rows are met"),
         ("SELECT a.gas FROM detectors a LEFT JOIN detectors b ON a.gas = b.gas AND a.id = 1 WINDOW 5 s",
-         "a condition behind ON is on a alone at column 56: all rows of a are in answers: what chooses among them stands in WHERE"),
+         "a condition behind ON is on a alone at column 56: all rows of a are in answers, and what chooses among them stands in WHERE"),
         ("SELECT a.gas FROM detectors a ASOF JOIN detectors b ON a.time < b.time WINDOW 5 s",
          "ASOF JOIN does not look ahead at column 56: it finds the latest row at its time or before, as if ON said a.time >= b.time"),
         ("SELECT a.gas FROM detectors a ASOF JOIN detectors b ON a.gas = b.gas WINDOW 5 ROWS",
          "ASOF JOIN within a window of ROWS at column 77: its window is one of time, such as WINDOW 10 min"),
         ("SELECT a.gas FROM detectors a LEFT JOIN detectors b ON a.gas = c.gas LEFT JOIN detectors c ON b.gas = c.gas WINDOW 5 s",
-         "ON of b asks for c, which is joined behind it at column 56: only a, b stand there already: say it behind ON of c, or in WHERE"),
+         "ON of b asks for c, which is joined behind it at column 56: only a, b stand there already, "
+         "so say it behind ON of c, or in WHERE"),
         ("SELECT a.gas FROM detectors a LEFT JOIN detectors b ON a.gas = b.gas ASOF JOIN detectors c ON b.gas = c.gas "
          "WINDOW(a, c) = 5 s AND WINDOW(b, c) = 5 s",
          "LEFT JOIN of b has no window with what stands before it at column 115: say one, such as WINDOW(a, b) = 10 min"),
         ("SELECT a.gas FROM detectors a LEFT JOIN detectors b ON a.gas = b.gas",
-         "the windows leave these parts of the join without a bound between them: a | b: "
-         "Add a window that joins them, such as WINDOW(a, b) = 10 min"),
+         "no window bounds how far apart rows of a and of b may be: add one between them, such as WINDOW(a, b) = 10 min"),
         ("SELECT a.gas FROM detectors a ASOF JOIN detectors b ON a.gas = b.gas WINDOW 5 s USING NLW",
-         "NLW has rows in no order of time at column 77: ASOF JOIN runs by HW or MW"),
+         "NLW has rows in no order of time at column 87: ASOF JOIN runs by HW or MW"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_name(client: skerry.Client, sql: str, said: str) -> None:

@@ -132,7 +132,10 @@ WRONG = [
     ("SELECT place FROM detectors SAMPLE PERIOD 10 s", "motes are sampled, other sensors are not"),
     ("SELECT level FROM detectors WINDOW = 1 h", "WINDOW is for joins.*one stream meets nobody"),
     ("SELECT level FROM detectors LATENESS 1 min", "LATENESS is for joins"),
-    ("SELECT s.nodeid, d.place FROM sensors AS s, detectors AS d", "without a bound between them: s | d"),
+    (
+        "SELECT s.nodeid, d.place FROM sensors AS s, detectors AS d",
+        "no window bounds how far apart rows of s and of d may be.*such as WINDOW.s, d. = 10 min",
+    ),
     ("SELECT s.name, d.place FROM places AS s, detectors AS d", "'places' is no table of sensors"),
 ]
 

@@ -47,12 +47,12 @@ def test_what_is_known_of_sources_outlives_a_restart(
         assert fields["feed.moment"][1:] == ("2002-11-06T12:00:00.000Z", f"2002-11-06T12:00:{ROWS - 1}.000Z")
     with again(peer, tmp_path) as (gateway, _):
         assert known(gateway) == before
-        assert f"windows keep about {3600:,} of a rows" in gateway.queries.explain(JOIN.format("1 h"))["text"]
+        assert f"windows keep about {3600:,} rows of a" in gateway.queries.explain(JOIN.format("1 h"))["text"]
         with pytest.raises(QueryError, match="more than the limit"):
             gateway.queries.ask(JOIN.format("10000 day"), "ada")
     (tmp_path / kept_statistics.FILE).write_text("[[1, 2]]")
     with caplog.at_level(logging.WARNING), again(peer, tmp_path) as (gateway, _):
         assert f"{kept_statistics.FILE} is damaged" in caplog.text
         assert gateway.queries.explain(JOIN.format("10000 day"))["text"].endswith(
-            "nor what windows keep of these"
+            "have brought rows for long enough to know what windows keep of them"
         )

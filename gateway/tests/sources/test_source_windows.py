@@ -233,7 +233,10 @@ def test_drawn_windows_give_what_duckdb_answers(peer: RootPeer, tmp_path: Path, 
             )
         asked = drawn_queries(chance, 60)
         queries = [gateway.queries.ask(one.sql, "ada") for one in asked]
-        assert "of a and b bring rows is not known yet" in gateway.queries.explain(JOINED)["text"]
+        assert (
+            "not all sources of a and b have brought rows for long enough"
+            in gateway.queries.explain(JOINED)["text"]
+        )
         newest = drawn_queries(chance, 15)
         latest = [gateway.queries.ask(latest_sql(one, "LATEST detectors"), "ada") for one in newest]
         once = gateway.queries.ask("SELECT COUNT(*) FROM LATEST detectors ONCE WAIT 1 h", "ada")
@@ -299,11 +302,11 @@ def check_statistics(gateway: Gateway, database: duckdb.DuckDBPyConnection) -> N
     keeps = gateway.queries.explain(JOINED)["text"].splitlines()[-1]
     # An hour, and ten minutes of LATENESS; of b conditions leave rows out.
     assert keeps.startswith(
-        f"windows keep about at most {counts[1] * 4200:,.0f} of a and {counts[2] * 4200:,.0f} of b rows, "
+        f"windows keep at most about {counts[1] * 4200:,.0f} rows of a and {counts[2] * 4200:,.0f} rows of b, "
     )
     with pytest.raises(QueryError) as refused:
         gateway.queries.ask(JOINED.replace("1 h", "36500 day"), "ada")
-    assert "more than the limit of 4,295 MB: of a alone " in refused.value.message
+    assert "more than the limit of 4,295 MB, of a alone " in refused.value.message
     assert re.match(r"WINDOW = \d+ day would fit, or conditions that fewer rows pass", refused.value.hint)
 
 

@@ -13,11 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
+import pytest
 
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
 from gateway.tests.sources.one_source import come, one_source, rows, state
+from skerry.sources.opening import Opener
+from skerry.sources.stream_type import AddressError, Sensor, types
 
 
 def test_a_file_that_grows_also_when_it_is_replaced(peer: RootPeer, tmp_path: Path) -> None:
@@ -40,6 +43,16 @@ def test_a_file_that_grows_also_when_it_is_replaced(peer: RootPeer, tmp_path: Pa
         wait_for(lambda: state(gateway)["state"] == "away")
         assert "No such file" in state(gateway)["why"]
         assert "field rain is DOUBLE, which 'rain' is not" in state(gateway)["sample"][0]
+
+
+def test_a_misspelt_type_is_told_before_what_the_operator_allows(tmp_path: Path) -> None:
+    opener = Opener(types(), tmp_path, ("loopback",), tmp_path)
+    with pytest.raises(
+        AddressError, match=r"no type of streams 'tpc': did you mean 'tcp'\? there are .*replay"
+    ):
+        opener.made(Sensor("tpc://192.0.2.1:5001", {}, ()))
+    with pytest.raises(AddressError, match=r"the operator allows no tcp://192\.0\.2\.1"):
+        opener.made(Sensor("tcp://192.0.2.1:5001", {}, ()))
 
 
 def test_lines_over_a_serial_line(peer: RootPeer, tmp_path: Path) -> None:

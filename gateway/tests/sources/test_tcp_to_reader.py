@@ -140,7 +140,7 @@ def test_what_cannot_be_opened_is_named_and_others_go_on(daemon: Daemon, servers
     whys = [source["why"] for source in sources(daemon)]
     for why, part in zip(
         whys, ["nobody listens there; tried again in", "no type of streams 'gopher': there are", "the operator allows no tcp://192.0.2.1",
-               "names no host and port", "option 'fomat' is none of tcp's, which has format", ""], strict=True,
+               "names no host and port", "option 'fomat' is none of tcp's: did you mean 'format'? there are format", ""], strict=True,
     ):  # fmt: skip
         assert part in why, whys
     assert "5 of 6 sources bring nothing: tcp://127.0.0.1:" in str(reader.rows.status()["paused"])
