@@ -35,7 +35,7 @@ def test_tuples_wait_at_a_mote_that_stores_until_it_has_its_queries_again(
     office.advance(120, lambda: office.gateway.site.status()["motes"] == len(motes))
     sampled = office.ask(f"SELECT nodeid, epoch FROM sensors SAMPLE PERIOD {PERIOD_S} s")
     office.ask(
-        "CREATE INDEX climate ON sensors (light FROM 200 TO 1000, temp FROM 10 TO 30)"
+        "CREATE INDEX climate ON sensors (JOINT (light FROM 200 TO 1000, temp FROM 10 TO 30))"
         f" SAMPLE PERIOD {PERIOD_S} s KEEP 1 day"
     )
     office.advance(3 * PERIOD_S)

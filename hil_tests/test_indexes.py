@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
+from hil_tests.drawn_boxes import drawn, plain
 from hil_tests.office import Office
 from skerry.sql.errors import QueryError
 from skerry_testbed.network import Environment, Field
@@ -23,40 +23,9 @@ FIELDS = Environment(
     }
 )
 PERIOD_S = 40
-CREATE = f"CREATE INDEX climate ON sensors (light FROM 0 TO 1200, temp FROM 10 TO 35) SAMPLE PERIOD {PERIOD_S} s KEEP 1 day"
+CREATE = f"CREATE INDEX climate ON sensors (JOINT (light FROM 0 TO 1200, temp FROM 10 TO 35)) SAMPLE PERIOD {PERIOD_S} s KEEP 1 day"
 #: Virtual s in which what was sampled has come to who stores it.
 SETTLED_S = 240
-
-
-def drawn(rng: random.Random, first: int, last: int) -> str:
-    """What follows SELECT: columns or aggregates over a box, in any order."""
-    conditions = []
-    if rng.random() < 0.7:
-        low = rng.randrange(0, 1100)
-        conditions.append(f"light BETWEEN {low} AND {low + rng.randrange(0, 500)}")
-    if rng.random() < 0.7:
-        conditions.append(f"temp {rng.choice(('<', '<=', '>', '>='))} {rng.randrange(150, 300) / 10}")
-    if rng.random() < 0.2:
-        conditions.append(f"nodeid <> {rng.randrange(12)}")
-    if rng.random() < 0.2:
-        conditions.append(f"(light > {rng.randrange(1000)} OR temp < {rng.randrange(15, 30)})")
-    what = rng.choice(
-        (
-            "nodeid, epoch, light, temp",
-            "COUNT(*)",
-            "COUNT(*), MIN(temp), MAX(light), SUM(light)",
-            "nodeid, COUNT(*), MAX(temp)",
-        )
-    )
-    group = " GROUP BY nodeid" if what.startswith("nodeid, C") else ""
-    return (
-        f"{what} FROM climate WHERE {' AND '.join([f'epoch BETWEEN {first} AND {last}', *conditions])}{group}"
-    )
-
-
-def plain(rows: list[Any]) -> list[tuple[Any, ...]]:
-    """In an order, as far as values go."""
-    return sorted(tuple(round(v, 6) if isinstance(v, float) else v for v in row) for row in rows)
 
 
 def test_what_is_asked_of_an_index_is_what_was_sampled(
@@ -82,7 +51,7 @@ def test_what_is_asked_of_an_index_is_what_was_sampled(
     office.answers([whole])
     stored = [tuple(row.values()) for row in office.told(whole)]
     assert sorted(stored) == sorted((node, epoch) for node, epoch, *_ in values)
-    asked = [drawn(rng, first, last) for _ in range(12)]
+    asked = [drawn(rng, "climate", first, last) for _ in range(12)]
     queries = [office.ask(f"SELECT {text}") for text in asked]
     office.answers(queries)
     for text, query in zip(asked, queries, strict=True):

@@ -615,6 +615,13 @@ struct wire_queue {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_queue) == 3, "wire_queue");
 
+/* A part of an index. */
+struct wire_index_part {
+    uint8_t columns; /* bit i set: column i is stored there; each is in one part */
+    uint8_t owners; /* motes that store the part, 1 to 32; the least rectangle with all of them is what is halved to zones */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_index_part) == 2, "wire_index_part");
+
 /* A column of an index. */
 struct wire_index_range {
     int32_t low; /* of the column's values those that are told apart: the least */
@@ -625,20 +632,18 @@ _Static_assert(sizeof(struct wire_index_range) == 8, "wire_index_range");
 /* A mote that stores tuples of an index. */
 struct wire_index_owner {
     uint16_t node; /* short address */
-    uint32_t code; /* code of the zone in which it stands */
+    int16_t x; /* where it stands, dm */
+    int16_t y;
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_index_owner) == 6, "wire_index_owner");
 
 /* The code of an INDEX. */
 struct wire_index {
-    uint16_t index; /* number of the index, chosen by the gateway */
-    int32_t left; /* corners of the field, cm: what is halved to zones */
-    int32_t bottom;
-    int32_t right;
-    int32_t top;
-    uint8_t more[]; /* an IndexRange for each column, then an IndexOwner for each mote that stores */
+    uint16_t index; /* number of the index, chosen by the gateway, below 8192; where a part is said as well, 8192 times that is added */
+    uint8_t parts; /* in which its tuples are stored: 1 to 6 */
+    uint8_t more[]; /* an IndexPart for each part, an IndexRange for each column, then an IndexOwner for each mote that stores, part by part */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_index) == 18, "wire_index");
+_Static_assert(sizeof(struct wire_index) == 3, "wire_index");
 
 /* An attribute of a semantic routing tree. */
 struct wire_srt_axis {
@@ -966,17 +971,24 @@ struct wire_found {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_found) == 9, "wire_found");
 
-/* The record of a tuple on its way to who stores it. */
+/* A tuple of those on their way to who stores them. */
 struct wire_index_tuple {
-    uint8_t carries; /* TUPLE */
-    uint16_t index; /* number of the index */
-    uint16_t node; /* mote that sampled it */
-    uint16_t session; /* name of the root's session in which it did */
-    uint32_t epoch; /* epoch number */
-    uint8_t nulls; /* bit i set: column i is NULL (its bytes are 0) */
-    uint8_t values[]; /* columns in order, each in its program's format */
+    uint8_t epochs; /* since the one before it; of the first 0 */
+    uint8_t nulls; /* bit i set: the part's column i is NULL (its bytes are 0) */
+    uint8_t values[]; /* the part's columns in order, each in its program's format */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_index_tuple) == 12, "wire_index_tuple");
+_Static_assert(sizeof(struct wire_index_tuple) == 2, "wire_index_tuple");
+
+/* The record of tuples on their way to who stores them. */
+struct wire_index_tuples {
+    uint8_t carries; /* TUPLE */
+    uint16_t index; /* number of the index, and the part */
+    uint16_t node; /* mote that sampled them */
+    uint16_t session; /* name of the root's session in which it did */
+    uint32_t epoch; /* epoch number of the first */
+    uint8_t tuples[]; /* an IndexTuple for each */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_index_tuples) == 11, "wire_index_tuples");
 
 /* The record of a row on its way to the mote that joins it. */
 struct wire_pair_row {
@@ -991,7 +1003,7 @@ struct wire_stored {
     uint16_t token; /* that of the INDEX_ASK */
     uint16_t part; /* counts this mote's records of the answer, from 0 on */
     uint8_t last; /* 1: no more follow */
-    uint8_t tuples[]; /* each as an IndexTuple, from its node on */
+    uint8_t tuples[]; /* of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_stored) == 7, "wire_stored");
 

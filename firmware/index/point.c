@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "index/zone.h"
+#include "index/halving.h"
 #include "lib/wide.h"
 
 #define POINT_BITS 16

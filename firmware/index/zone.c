@@ -1,26 +1,13 @@
 #include "index/zone.h"
 
-/* Moves one end to the middle; says whether the upper half is kept. */
-static void halve(int32_t *low, int32_t *high, bool upper)
-{
-    int32_t middle = *low + (int32_t)(((uint32_t)*high - (uint32_t)*low) / 2);
-    if (upper)
-        *low = middle;
-    else
-        *high = middle;
-}
-
 uint32_t zone_code(const struct zone_field *field, int32_t x, int32_t y)
 {
-    struct zone_field left = *field;
+    struct zone_field area = *field;
     uint32_t code = 0;
     for (uint8_t bit = 0; bit < ZONE_BITS; bit++) {
-        bool across = bit % 2 == 0;
-        int32_t *low = across ? &left.left : &left.bottom, *high = across ? &left.right : &left.top;
-        int32_t middle = *low + (int32_t)(((uint32_t)*high - (uint32_t)*low) / 2);
-        bool upper = (across ? x : y) >= middle;
+        bool upper = (bit % 2 == 0 ? x : y) >= zone_middle(&area, bit);
         code = code << 1 | upper;
-        halve(low, high, upper);
+        zone_halve(&area, bit, upper);
     }
     return code;
 }
@@ -28,13 +15,8 @@ uint32_t zone_code(const struct zone_field *field, int32_t x, int32_t y)
 void zone_area(const struct zone_field *field, const struct zone *zone, struct zone_field *area)
 {
     *area = *field;
-    for (uint8_t bit = 0; bit < zone->length; bit++) {
-        bool upper = zone->code >> (ZONE_BITS - 1 - bit) & 1;
-        if (bit % 2 == 0)
-            halve(&area->left, &area->right, upper);
-        else
-            halve(&area->bottom, &area->top, upper);
-    }
+    for (uint8_t bit = 0; bit < zone->length; bit++)
+        zone_halve(area, bit, zone->code >> (ZONE_BITS - 1 - bit) & 1);
 }
 
 void zone_own_all(struct zone_owned *owned, uint32_t code)

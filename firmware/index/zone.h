@@ -10,13 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Halvings at most. */
-#define ZONE_BITS 32
-
-/* From left to right, from bottom to top, without the last of each; in cm, as positions are. */
-struct zone_field {
-    int32_t left, bottom, right, top;
-};
+#include "index/halving.h"
 
 /* All codes that begin as `code` does; its other bits are 0. */
 struct zone {
@@ -44,10 +38,5 @@ static inline bool zone_owns(const struct zone_owned *owned, uint32_t code)
 }
 /* The zone that the mote itself is in, and nobody else. */
 struct zone zone_of_owner(const struct zone_owned *owned);
-/* The first `length` bits of 32. */
-static inline uint32_t zone_prefix(uint8_t length)
-{
-    return length == 0 ? 0 : UINT32_MAX << (ZONE_BITS - length);
-}
 
 #endif

@@ -110,9 +110,9 @@ bool app_srt_chooses(void);
 uint16_t app_srt_distance(uint8_t neighbour, bool parent);
 
 /* ---- tuples of indexes, and questions about them (query/operators/indexed.c) ---- */
-/* A control window begins: what waits for a way to who stores it may go. */
+/* A round begins: what waits for a way to who stores it may go. */
 void app_tuples_due(void);
-/* A tuple has come to this mote. False: it is malformed, or of no index that this mote knows. */
+/* Tuples have come to this mote. False: they are malformed, or of no index that it knows. */
 bool app_tuple(const uint8_t *record, uint8_t length);
 /* A tuple has got no further than to this mote. */
 void app_tuple_lost(const uint8_t *record, uint8_t length);

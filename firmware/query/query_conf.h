@@ -51,7 +51,7 @@
 #define JOIN_RETRY_MS 500
 /* Tuples of an index that wait on a mote for a way to who stores them, seconds after which one that
  * is under way is sent anew from where it is then, and after which one is given up. */
-#define INDEX_WAITING 6U
+#define INDEX_WAITING 10U
 #define INDEX_SECONDS 120
 #define INDEX_GIVEN_UP 900
 /* Rows that wait on a mote for ways to those that join them, at most: its own, or at the root those

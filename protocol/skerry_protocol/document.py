@@ -141,7 +141,12 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ),
     ("SearchCommand", packets.SearchCommand, "The arguments of a SEARCH command."),
     ("ContentTree", packets.ContentTree, "In a CONTENT."),
-    ("IndexTuple", packets.IndexTuple, "The record of a CARRIED: a tuple on its way to who stores it."),
+    (
+        "IndexTuples",
+        packets.IndexTuples,
+        "The record of a CARRIED: a mote's tuples on their way to who stores them.",
+    ),
+    ("IndexTuple", packets.IndexTuple, "In an IndexTuples."),
     ("PairRow", packets.PairRow, "The record of a CARRIED: a row on its way to the mote that joins it."),
     (
         "Record",
@@ -178,6 +183,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         packets.Index,
         "In a ProgramField, in place of code: rows go to the motes that store them for others.",
     ),
+    ("IndexPart", packets.IndexPart, "In an Index."),
     ("IndexRange", packets.IndexRange, "In an Index."),
     ("IndexOwner", packets.IndexOwner, "In an Index."),
     ("Tally", packets.Tally, "Behind the values of a RESULT."),

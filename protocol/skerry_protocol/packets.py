@@ -71,6 +71,8 @@ CARRIED_MAXIMUM = 48
 PLACE_MAXIMUM = 16383
 #: Attributes of an index.
 INDEX_ATTRIBUTES_MAXIMUM = 6
+#: Numbers of indexes are below this; a part's number times this is added where one is said as well.
+INDEX_NUMBERS = 8192
 #: Motes that a POSITION asks for theirs.
 POSITIONS_ASKED = 10
 #: Bytes of a path vector at most.
@@ -158,8 +160,9 @@ class CommandOp(IntEnum):
     #: to: uint16, seconds: uint16, path vector of at most 16 bytes, from the target on; likewise by the motes that it names
     PING_BY = 7
     FIND = 6  # the target lays a trail, as another mote has a record for it; between motes, not acknowledged
-    #: index: uint16, then of each of its attributes the least and the greatest point, 12 bits each in 3 bytes, lowest first; motes that
-    #: may store such tuples answer with STORED records; not acknowledged
+    #: index and part: uint16, then of each of the part's attributes the least and the greatest point, 12 bits each in 3 bytes, lowest
+    #: first; motes that may store such tuples answer with STORED records; not acknowledged. Behind them, where there is room: least
+    #: epoch: uint32, how many more: uint16, 65535 all; behind these a bit for each mote that is asked for: its number modulo the bits
     INDEX_ASK = 8
     INDEX_DROP = 9  # index: uint16; its tuples are forgotten; not acknowledged
     SEARCH = 10  # a SearchCommand, to all motes; not acknowledged
@@ -552,12 +555,20 @@ Queue = Struct(
 )
 
 Index = Struct(
-    "index" / Int16ul * "number of the index, chosen by the gateway",
-    "left" / Int32sl * "corners of the field, cm: what is halved to zones",
-    "bottom" / Int32sl,
-    "right" / Int32sl,
-    "top" / Int32sl,
-    "more" / GreedyBytes * "an IndexRange for each column, then an IndexOwner for each mote that stores",
+    "index"
+    / Int16ul
+    * "number of the index, chosen by the gateway, below 8192; where a part is said as well, 8192 times that is added",
+    "parts" / Int8ul * "in which its tuples are stored: 1 to 6",
+    "more"
+    / GreedyBytes
+    * "an IndexPart for each part, an IndexRange for each column, then an IndexOwner for each mote that stores, part by part",
+)
+
+IndexPart = Struct(
+    "columns" / Int8ul * "bit i set: column i is stored there; each is in one part",
+    "owners"
+    / Int8ul
+    * "motes that store the part, 1 to 32; the least rectangle with all of them is what is halved to zones",
 )
 
 IndexRange = Struct(
@@ -567,7 +578,8 @@ IndexRange = Struct(
 
 IndexOwner = Struct(
     "node" / Int16ul * "short address",
-    "code" / Int32ul * "code of the zone in which it stands",
+    "x" / Int16sl * "where it stands, dm",
+    "y" / Int16sl,
 )
 
 SrtAxis = Struct(
@@ -707,14 +719,19 @@ Search = Struct(
     "path" / GreedyBytes * "motes from who searches to the sender, u16 each, 1..20",
 )
 
-IndexTuple = Struct(
+IndexTuples = Struct(
     "carries" / Int8ul * "TUPLE",
-    "index" / Int16ul * "number of the index",
-    "node" / Int16ul * "mote that sampled it",
+    "index" / Int16ul * "number of the index, and the part",
+    "node" / Int16ul * "mote that sampled them",
     "session" / Int16ul * "name of the root's session in which it did",
-    "epoch" / Int32ul * "epoch number",
-    "nulls" / Int8ul * "bit i set: column i is NULL (its bytes are 0)",
-    "values" / GreedyBytes * "columns in order, each in its program's format",
+    "epoch" / Int32ul * "epoch number of the first",
+    "tuples" / GreedyBytes * "an IndexTuple for each",
+)
+
+IndexTuple = Struct(
+    "epochs" / Int8ul * "since the one before it; of the first 0",
+    "nulls" / Int8ul * "bit i set: the part's column i is NULL (its bytes are 0)",
+    "values" / GreedyBytes * "the part's columns in order, each in its program's format",
 )
 
 PairRow = Struct(
@@ -870,7 +887,9 @@ Stored = Struct(
     "token" / Int16ul * "that of the INDEX_ASK",
     "part" / Int16ul * "counts this mote's records of the answer, from 0 on",
     "last" / Int8ul * "1: no more follow",
-    "tuples" / GreedyBytes * "each as an IndexTuple, from its node on",
+    "tuples"
+    / GreedyBytes
+    * "of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple",
 )
 
 Found = Struct(

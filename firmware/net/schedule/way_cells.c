@@ -155,6 +155,7 @@ void way_cells_begin(void)
 {
     cells.cell = 0;
     app_rows_due(true);
+    app_tuples_due();
     carried_age();
     bool any = false;
     for (struct way *way = way_table(); way < way_table() + WAYS; way++) {

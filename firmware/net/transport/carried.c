@@ -81,6 +81,12 @@ static uint8_t count(struct way *way)
 
 bool way_has_records(const struct way *way) { return first_of(way) != NULL; }
 
+bool way_is_idle(const struct way *way)
+{
+    bool awaited = way->by_place && way->previous == WIRE_NO_NODE && !way->ready;
+    return way->idle > 1 && !awaited && !way_has_records(way);
+}
+
 bool carried_room(void) { return carried.used + LONGEST <= CARRIED_BYTES; }
 
 bool carried_takes(uint8_t length)

@@ -67,7 +67,6 @@ void dissemination_window(bool all_awake)
     if (flooding.behind)
         flooding.behind--;
     app_window();
-    app_tuples_due();
     dissemination_want();
     join_packet_again();
     if (!all_awake)

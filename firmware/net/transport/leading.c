@@ -42,9 +42,6 @@ static bool begins_here(const struct way *way)
     return way && way->by_place && way->source == settings()->nodeid;
 }
 
-/* Nothing went on it in its last rounds, nor waits. */
-static bool is_idle(const struct way *way) { return way->idle > 1 && !way_has_records(way); }
-
 static const struct place *place_begun(const struct way *way)
 {
     for (uint8_t i = 0; begins_here(way) && i < PLACES; i++)
@@ -80,6 +77,17 @@ bool leading_goes(const struct way *way, const struct way_route *route)
     return begun && begun->x == route->place->x && begun->y == route->place->y;
 }
 
+/* PLACES: there is none. */
+static uint8_t free_place(void)
+{
+    uint8_t i = 0;
+    while (i < PLACES && begins_here(leading.begun[i].way) && !way_is_idle(leading.begun[i].way))
+        i++;
+    return i;
+}
+
+bool leading_room(const struct way_route *route) { return !route->place || free_place() < PLACES; }
+
 bool leading_begin(struct way *way, const struct way_route *route)
 {
     if (!route->place) {
@@ -89,18 +97,16 @@ bool leading_begin(struct way *way, const struct way_route *route)
         leading_take_vector(way, route->vector, route->length);
         return true;
     }
+    uint8_t slot = free_place();
+    if (slot == PLACES)
+        return false;
+    struct way *idle = leading.begun[slot].way;
     way->by_place = true;
-    for (uint8_t i = 0; i < PLACES; i++) {
-        struct way *other = leading.begun[i].way;
-        if (other != way && begins_here(other) && !is_idle(other))
-            continue;
-        if (other && other != way && begins_here(other))
-            other->source = WIRE_NO_NODE;
-        leading.begun[i].way = way;
-        leading.begun[i].place = *route->place;
-        return true;
-    }
-    return false;
+    if (idle != way && begins_here(idle))
+        idle->source = WIRE_NO_NODE;
+    leading.begun[slot].way = way;
+    leading.begun[slot].place = *route->place;
+    return true;
 }
 
 bool leading_another(const struct way *way)

@@ -19,6 +19,8 @@ struct way_route {
     uint8_t length; /* of the vector */
 };
 
+/* Whether one more way may begin here that goes so. */
+bool leading_room(const struct way_route *route);
 /* A way begins here. False: too many do. */
 bool leading_begin(struct way *way, const struct way_route *route);
 /* Whether it goes so; NULL: by the tree. */

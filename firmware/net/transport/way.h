@@ -37,6 +37,9 @@ struct way {
 
 /* ---- implemented by carried: records that wait for a way ---- */
 bool way_has_records(const struct way *way);
+/* Nothing went on it in its last rounds, nor waits, and nobody has it opened to a place: another
+ * one may take its room. */
+bool way_is_idle(const struct way *way);
 /* It is forgotten without a word, given up, or ends where it begins: they are dropped, lost or have
  * arrived. */
 void way_drops_records(const struct way *way);

@@ -95,7 +95,7 @@ static struct way *place(void)
     for (struct way *way = known.table; way < known.table + WAYS; way++) {
         if (way->source == WIRE_NO_NODE)
             return way;
-        if (way->idle > 1 && !way_has_records(way) && (!idlest || way->idle > idlest->idle))
+        if (way_is_idle(way) && (!idlest || way->idle > idlest->idle))
             idlest = way;
     }
     return idlest;
@@ -131,6 +131,9 @@ struct way *way_to(uint16_t destination, const struct way_route *route, uint8_t 
     for (struct way *way = known.table; way < known.table + WAYS; way++)
         if (way->every <= every && leads_to(way, destination, route))
             return way;
+    /* Else another one would give way for nothing. */
+    if (route && !leading_room(route))
+        return NULL;
     struct way *way = begin(own, known.next_number);
     if (!way)
         return NULL;
@@ -240,14 +243,16 @@ void way_vain(struct way *way)
 
 void way_idle(struct way *way)
 {
-    uint8_t most = way->previous == WIRE_NO_NODE ? WAY_IDLE - 2 : WAY_IDLE;
-    if (way->idle <= most)
+    bool begins = way->previous == WIRE_NO_NODE;
+    uint8_t most = begins ? WAY_IDLE - 2 : WAY_IDLE;
+    /* How long it may be opened is counted in windows, which are seldom in a slow network. */
+    if (way->idle <= most && !(begins && way->opening))
         way->idle++;
     if (way->idle <= most)
         return;
     if (!way_has_records(way))
         release(way);
-    else if (way->by_place && way->previous == WIRE_NO_NODE && !way->opening && !way->ready) {
+    else if (way->by_place && begins && !way->opening && !way->ready) {
         /* Nobody has said that it leads there: a mote of it has forgotten it. What waits here would
          * wait for as long as more of it comes. */
         open_anew(way);
@@ -350,6 +355,7 @@ bool ways_state_heard(uint16_t from, const uint8_t *body, uint8_t length)
         return true;
     if (told->state == WIRE_WAY_IS_OPEN) {
         way->ready = !way->opening;
+        way->idle = 0;
         way->confirms = way->due = way->ready && way->previous != WIRE_NO_NODE;
         return true;
     }

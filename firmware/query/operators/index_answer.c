@@ -5,7 +5,6 @@
 
 #ifdef BOARD_TUPLES
 
-#include <stddef.h>
 #include <string.h>
 
 #include "drivers/settings.h"
@@ -23,13 +22,23 @@
 /* Points are asked for by their highest 12 bits, so much of three bytes. */
 #define POINT_BYTES 3U
 #define POINT_SHIFT 4
+/* Bytes behind them: of epochs, and those that name motes at most. */
+#define EPOCH_BYTES 6U
+#define MOTES_MAXIMUM 16U
 
 static struct {
     struct timer timer;
     struct question {
         bool asked;
         uint16_t index;
+        uint8_t part;
         struct index_box box;
+        struct {
+            uint32_t first; /* epochs from this one on, … */
+            uint16_t more;  /* … so many behind it; UINT16_MAX: all */
+            uint8_t bits;   /* of motes, by their number modulo this; 0: all */
+            uint8_t motes[MOTES_MAXIMUM];
+        } names;
         struct tuples_scan scan;
         uint8_t used; /* bytes of the record that is being filled */
         union {
@@ -53,20 +62,33 @@ static void fill(struct question *question, const void *bytes, uint8_t length)
     question->used = (uint8_t)(question->used + length);
 }
 
-static bool asks(const struct question *question, const struct indexed *index,
-                 const struct tuple *tuple)
+static bool asks_name(const struct question *question, const struct tuple_name *name)
 {
-    for (uint8_t i = 0; i < index->columns; i++) {
-        uint16_t point = indexed_point(index, i, tuple->values[i], tuple->nulls >> i & 1);
+    uint8_t bits = question->names.bits, mote = bits ? (uint8_t)(name->mote % bits) : 0;
+    return name->sequence >= question->names.first &&
+           (question->names.more == UINT16_MAX ||
+            name->sequence - question->names.first <= question->names.more) &&
+           (!bits || question->names.motes[mote / 8] >> mote % 8 & 1);
+}
+
+static bool asks(const struct question *question, const struct indexed *index,
+                 const struct indexed_part *part, const struct tuple *tuple)
+{
+    if (tuple->attributes != part->columns || !asks_name(question, &tuple->name))
+        return false;
+    for (uint8_t column = 0, i = 0; column < index->columns; column++) {
+        if (!(part->mask >> column & 1))
+            continue;
+        uint16_t point = indexed_point(index, column, tuple->values[i], tuple->nulls >> i & 1);
         if (point < question->box.low[i] || point > question->box.high[i])
             return false;
+        i++;
     }
     return true;
 }
 
-/* As in a wire_index_tuple, from its node on. */
 static void add(struct question *question, const struct query_entry *entry,
-                const struct tuple *tuple)
+                const struct indexed_part *part, const struct tuple *tuple)
 {
     struct row_column column;
     uint8_t i = 0;
@@ -75,7 +97,8 @@ static void add(struct question *question, const struct query_entry *entry,
     fill(question, &tuple->name.sequence, sizeof tuple->name.sequence);
     fill(question, &tuple->nulls, sizeof tuple->nulls);
     for (row_start(&column, entry); row_next_column(&column);)
-        fill(question, &tuple->values[i++], column.size);
+        if (part->mask & column.bit)
+            fill(question, &tuple->values[i++], column.size);
 }
 
 static void send(struct question *question)
@@ -89,14 +112,15 @@ static void send(struct question *question)
 static bool look(struct question *question)
 {
     struct indexed index;
+    struct indexed_part part;
     struct tuple tuple;
     const struct query_entry *entry = indexed_find(question->index, &index);
-    if (entry == NULL) {
+    if (entry == NULL || question->part >= index.index->parts) {
         question->asked = false;
         return false;
     }
-    uint8_t one = (uint8_t)(sizeof(struct wire_index_tuple) -
-                            offsetof(struct wire_index_tuple, node) + index.width);
+    indexed_part(entry, &index, question->part, &part);
+    uint8_t one = (uint8_t)(sizeof tuple.name + sizeof tuple.nulls + part.width);
     for (;;)
         switch (tuples_scan_next(&question->scan, &tuple)) {
         case TUPLES_MORE: return false;
@@ -106,9 +130,9 @@ static bool look(struct question *question)
             send(question);
             return false;
         case TUPLES_MET:
-            if (!asks(question, &index, &tuple))
+            if (!asks(question, &index, &part, &tuple))
                 break;
-            add(question, entry, &tuple);
+            add(question, entry, &part, &tuple);
             if (question->used + one <= BODY)
                 break;
             send(question);
@@ -134,10 +158,8 @@ static void step(void)
 }
 
 /* Points from the highest bits of the least and the greatest. */
-static bool read_box(const uint8_t *bounds, uint8_t length, uint8_t columns, struct index_box *box)
+static void read_box(const uint8_t *bounds, uint8_t columns, struct index_box *box)
 {
-    if (length != columns * POINT_BYTES)
-        return false;
     box->attributes = columns;
     for (uint8_t i = 0; i < columns; i++, bounds += POINT_BYTES) {
         uint16_t low = (uint16_t)(bounds[0] | (bounds[1] & 0x0FU) << 8);
@@ -145,45 +167,71 @@ static bool read_box(const uint8_t *bounds, uint8_t length, uint8_t columns, str
         box->low[i] = (uint16_t)(low << POINT_SHIFT);
         box->high[i] = (uint16_t)((unsigned)high << POINT_SHIFT | ((1U << POINT_SHIFT) - 1U));
     }
+}
+
+/* Which tuples, by their names, as far as that is said. */
+static bool read_names(const uint8_t *bytes, uint8_t length, struct question *question)
+{
+    question->names.more = UINT16_MAX;
+    if (length == 0)
+        return true;
+    if (length < EPOCH_BYTES || length > EPOCH_BYTES + MOTES_MAXIMUM)
+        return false;
+    memcpy(&question->names.first, bytes, sizeof question->names.first);
+    memcpy(&question->names.more, bytes + sizeof question->names.first,
+           sizeof question->names.more);
+    question->names.bits = (uint8_t)(8 * (length - EPOCH_BYTES));
+    memcpy(question->names.motes, bytes + EPOCH_BYTES, (size_t)(length - EPOCH_BYTES));
     return true;
 }
 
-/* What this mote owns; false: it does not store. */
-static bool owns(const struct indexed *index, struct zone_owned *owned)
+/* What this mote owns; false: it stores nothing of the part. */
+static bool owns(const struct indexed_part *part, struct zone_owned *owned)
 {
     bool stores = false;
-    for (uint8_t i = 0; i < index->owner_count; i++)
-        if (index->owners[i].node == settings()->nodeid) {
-            zone_own_all(owned, index->owners[i].code);
+    for (uint8_t i = 0; i < part->owner_count; i++)
+        if (part->owners[i].node == settings()->nodeid) {
+            zone_own_all(owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
             stores = true;
         }
-    for (uint8_t i = 0; stores && i < index->owner_count; i++)
-        (void)zone_leave(owned, index->owners[i].code);
+    for (uint8_t i = 0; stores && i < part->owner_count; i++)
+        (void)zone_leave(owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
     return stores;
 }
 
-static void ask(uint16_t token, uint16_t number, const uint8_t *bounds, uint8_t length)
+static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t length)
 {
     struct indexed index;
+    struct indexed_part part;
     struct zone_owned owned;
-    struct index_box box;
+    struct question asked = {.asked = true,
+                             .index = INDEXED_NUMBER(which),
+                             .part = (uint8_t)(which >> INDEXED_PART_SHIFT)};
     struct question *question = answering.questions;
-    if (indexed_find(number, &index) == NULL || !owns(&index, &owned) ||
-        !read_box(bounds, length, index.columns, &box) || !index_asks_owner(&box, &owned))
+    const struct query_entry *entry = indexed_find(asked.index, &index);
+    if (entry == NULL || asked.part >= index.index->parts)
+        return;
+    indexed_part(entry, &index, asked.part, &part);
+    uint8_t bounds = (uint8_t)(part.columns * POINT_BYTES);
+    if (length < bounds || !owns(&part, &owned) ||
+        !read_names(bytes + bounds, (uint8_t)(length - bounds), &asked))
+        return;
+    read_box(bytes, part.columns, &asked.box);
+    if (!index_asks_owner(&asked.box, &owned))
         return;
     while (question->asked)
         if (++question == answering.questions + INDEX_QUESTIONS)
             return; /* Who asks will ask again. */
     const struct tuples_box all = {
-        .attributes = index.columns,
+        .attributes = part.columns,
         .nulls = UINT8_MAX,
         .low = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN},
         .high = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}};
-    *question = (struct question){.asked = true, .index = number, .box = box};
+    *question = asked;
     question->record =
         (struct wire_stored){.node = settings()->nodeid, .token = token, .part = 0, .last = 0};
     question->used = sizeof question->record;
-    tuples_scan_begin(&question->scan, number, &all);
+    tuples_scan_begin(&question->scan, asked.index, &all);
     later();
 }
 

@@ -5,7 +5,7 @@
 
 #include "drivers/settings.h"
 #include "index/point.h"
-#include "index/zone.h"
+#include "kernel/calls.h"
 #include "net/app.h"
 #include "net/mac/time.h"
 #include "net/routing/positions.h"
@@ -14,20 +14,50 @@
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
 #include "net/transport/transport_conf.h"
+#include "net/transport/way_table.h"
 #include "query/program/clauses.h"
 #include "query/program/row_layout.h"
 #include "query/query_conf.h"
 #include "storage/tuples.h"
 
-/* The clause's state: tuples that have not gone yet, or have come back as their way was lost. */
+/* A row that has not gone yet, or that has come back as its way was lost. Columns of parts that
+ * have gone, or never came, are not known. */
+struct held {
+    uint8_t parts; /* bit i set: its columns of part i have not gone yet */
+    uint16_t node, session;
+    uint32_t epoch;
+    uint8_t nulls;    /* bit i set: column i is NULL */
+    uint8_t values[]; /* columns in order, 0 where it is not known */
+} __attribute__((packed));
+
+/* The clause's state. */
 struct waiting {
     uint8_t count;
-    uint8_t tuples[]; /* the oldest first, all of one length */
+    uint8_t turn;   /* the row that is looked at next */
+    uint8_t rows[]; /* each a struct held, the oldest first, all of one length */
 } __attribute__((packed));
+
+/* Of a row that is looked at by itself. */
+#define HELD_MOST (sizeof(struct held) + WIRE_INDEX_ATTRIBUTES_MAXIMUM * sizeof(int32_t))
 
 static bool has_index(const struct query_entry *entry, struct program_field *field)
 {
     return entry_clause(entry, WIRE_AGGREGATE_INDEX, 0, field);
+}
+
+/* All columns are in parts, each in one, and all owners are of one. */
+static bool are_parts(const struct indexed *index)
+{
+    uint8_t known = 0, owners = 0;
+    for (uint8_t i = 0; i < index->index->parts; i++) {
+        const struct wire_index_part *part = &index->parts[i];
+        if (part->columns == 0 || part->columns & known || part->owners == 0 ||
+            part->owners > ZONE_BITS)
+            return false;
+        known |= part->columns;
+        owners = (uint8_t)(owners + part->owners);
+    }
+    return known == (1U << index->columns) - 1U && owners == index->owner_count;
 }
 
 bool indexed_read(const struct query_entry *entry, struct indexed *found)
@@ -42,18 +72,23 @@ bool indexed_read(const struct query_entry *entry, struct indexed *found)
             return false;
     found->width = column.offset;
     found->index = (const struct wire_index *)field.code.bytes;
-    uint8_t ranges = (uint8_t)(found->columns * sizeof *found->ranges);
     if (found->columns > WIRE_INDEX_ATTRIBUTES_MAXIMUM ||
-        field.code.length < sizeof *found->index + ranges + sizeof *found->owners)
+        found->index->parts > WIRE_INDEX_ATTRIBUTES_MAXIMUM)
         return false;
-    uint8_t owners = (uint8_t)(field.code.length - sizeof *found->index - ranges);
-    found->ranges = (const struct wire_index_range *)found->index->more;
-    found->owners = (const struct wire_index_owner *)(found->index->more + ranges);
+    found->parts = (const struct wire_index_part *)found->index->more;
+    found->ranges = (const struct wire_index_range *)&found->parts[found->index->parts];
+    found->owners = (const struct wire_index_owner *)&found->ranges[found->columns];
+    uint8_t before = (uint8_t)((const uint8_t *)found->owners - field.code.bytes);
+    if (field.code.length <= before)
+        return false;
+    uint8_t owners = (uint8_t)(field.code.length - before);
+    if (owners % sizeof *found->owners != 0)
+        return false;
     found->owner_count = (uint8_t)(owners / sizeof *found->owners);
     for (uint8_t i = 0; i < found->columns; i++)
         if (found->ranges[i].low > found->ranges[i].high)
             return false;
-    return owners % sizeof *found->owners == 0;
+    return are_parts(found);
 }
 
 const struct query_entry *indexed_find(uint16_t index, struct indexed *found)
@@ -62,6 +97,37 @@ const struct query_entry *indexed_find(uint16_t index, struct indexed *found)
         if (indexed_read(entry, found) && found->index->index == index)
             return entry;
     return NULL;
+}
+
+void indexed_part(const struct query_entry *entry, const struct indexed *index, uint8_t number,
+                  struct indexed_part *part)
+{
+    struct row_column column;
+    part->number = number;
+    part->mask = index->parts[number].columns;
+    part->owner_count = index->parts[number].owners;
+    part->owners = index->owners;
+    for (uint8_t i = 0; i < number; i++)
+        part->owners += index->parts[i].owners;
+    part->columns = part->width = 0;
+    for (row_start(&column, entry); row_next_column(&column);)
+        if (part->mask & column.bit) {
+            part->columns++;
+            part->width = (uint8_t)(part->width + column.size);
+        }
+    int16_t left = part->owners->x, right = left, bottom = part->owners->y, top = bottom;
+    for (uint8_t i = 1; i < part->owner_count; i++) {
+        int16_t x = part->owners[i].x, y = part->owners[i].y;
+        if (x < left)
+            left = x;
+        if (x > right)
+            right = x;
+        if (y < bottom)
+            bottom = y;
+        if (y > top)
+            top = y;
+    }
+    part->field = (struct zone_field){left, bottom, right + 1, top + 1};
 }
 
 uint16_t indexed_point(const struct indexed *index, uint8_t column, int32_t value, bool is_null)
@@ -74,11 +140,10 @@ uint16_t indexed_point(const struct indexed *index, uint8_t column, int32_t valu
 
 static bool index_check(const struct program_field *field, struct program_facts *facts)
 {
-    const struct wire_index *index = (const struct wire_index *)field->code.bytes;
     facts->keeps |= PROGRAM_KEEPS_ROWS;
     return !(facts->program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) &&
-           facts->program->period >= WIRE_PERIOD_MINIMUM_MS && field->code.length > sizeof *index &&
-           index->left < index->right && index->bottom < index->top;
+           facts->program->period >= WIRE_PERIOD_MINIMUM_MS &&
+           field->code.length > sizeof(struct wire_index);
 }
 
 /* What only shows beside the columns. */
@@ -87,12 +152,17 @@ static uint8_t index_refusal(const struct query_entry *entry, const struct progr
 {
     struct indexed found;
     (void)field, (void)missing;
-    return indexed_read(entry, &found) ? 0 : WIRE_REFUSAL_MALFORMED;
+    if (!indexed_read(entry, &found) || INDEXED_NUMBER(found.index->index) != found.index->index)
+        return WIRE_REFUSAL_MALFORMED;
+    for (uint8_t i = 0; i < found.owner_count; i++)
+        if (!place_possible(found.owners[i].x, found.owners[i].y))
+            return WIRE_REFUSAL_MALFORMED;
+    return 0;
 }
 
 static uint8_t length_of(const struct indexed *index)
 {
-    return (uint8_t)(sizeof(struct wire_index_tuple) + index->width);
+    return (uint8_t)(sizeof(struct held) + index->width);
 }
 
 static uint16_t index_size(const struct query_entry *entry, const struct program_field *field)
@@ -107,119 +177,225 @@ static uint16_t index_size(const struct query_entry *entry, const struct program
 const IN_FLASH struct clause clause_index = {WIRE_AGGREGATE_INDEX, index_check, index_refusal,
                                              index_size,           NULL,        NULL};
 
-/* ---- tuples ---- */
+/* ---- rows that wait ---- */
 
 static struct waiting *waiting_of(const struct query_entry *entry)
 {
     return (struct waiting *)clauses_state(entry, WIRE_AGGREGATE_INDEX);
 }
 
-/* Room for one more tuple; NULL: there is none, and one is lost. */
-static struct wire_index_tuple *one_more(const struct query_entry *entry, uint8_t length)
+static struct held *held_at(struct waiting *waiting, const struct indexed *index, uint8_t place)
+{
+    return (struct held *)(waiting->rows + place * length_of(index));
+}
+
+static bool are_one(const struct held *one, const struct held *other)
+{
+    return one->epoch == other->epoch && one->node == other->node && one->session == other->session;
+}
+
+/* Until its turn, at least; one that there is no room for is lost. */
+static void hold(const struct query_entry *entry, const struct indexed *index,
+                 const struct held *row)
 {
     struct waiting *waiting = waiting_of(entry);
-    if (waiting->count == INDEX_WAITING) {
-        queue_lost();
-        return NULL;
+    for (uint8_t i = 0; i < waiting->count; i++) {
+        struct held *held = held_at(waiting, index, i);
+        if (!are_one(held, row))
+            continue;
+        held->parts |= row->parts;
+        held->nulls |= row->nulls;
+        for (uint8_t at = 0; at < index->width; at++)
+            held->values[at] |= row->values[at];
+        return;
     }
-    return (struct wire_index_tuple *)(waiting->tuples + waiting->count++ * length);
+    if (waiting->count == INDEX_WAITING)
+        queue_lost();
+    else
+        memcpy(held_at(waiting, index, waiting->count++), row, length_of(index));
 }
 
 bool indexed_row(const struct query_entry *entry, const struct wire_result *row, uint8_t width)
 {
-    struct program_field field;
-    if (!has_index(entry, &field))
+    uint8_t bytes[HELD_MOST];
+    struct held *held = (struct held *)bytes;
+    struct indexed index;
+    if (!indexed_read(entry, &index))
         return false;
-    const struct wire_index *index = (const struct wire_index *)field.code.bytes;
-    struct wire_index_tuple *tuple =
-        one_more(entry, (uint8_t)(sizeof(struct wire_index_tuple) + width));
-    if (tuple == NULL)
-        return true;
-    *tuple = (struct wire_index_tuple){.carries = WIRE_CARRIES_TUPLE,
-                                       .index = index->index,
-                                       .node = row->node,
-                                       .session = tree_session(),
-                                       .epoch = row->epoch,
-                                       .nulls = (uint8_t)row->nulls};
-    memcpy(tuple->values, row->values, width);
+    *held = (struct held){.parts = (uint8_t)((1U << index.index->parts) - 1U),
+                          .node = row->node,
+                          .session = tree_session(),
+                          .epoch = row->epoch,
+                          .nulls = (uint8_t)row->nulls};
+    memcpy(held->values, row->values, width);
+    hold(entry, &index, held);
     return true;
 }
 
-/* The mote whose own code is nearest to that of a tuple's values. */
+/* ---- who stores them ---- */
+
+/* That whose own code is nearest: whoever is left where halves without a mote are passed over. */
+static const struct wire_index_owner *nearest(const struct indexed_part *part, uint32_t code)
+{
+    struct zone_field area = part->field;
+    uint32_t left = 0;
+    for (uint8_t i = 0; i < part->owner_count; i++)
+        left = left << 1 | 1U;
+    for (uint8_t bit = 0; bit < ZONE_BITS && left & (left - 1); bit++, code <<= 1) {
+        uint32_t above = 0, one = 1;
+        int16_t middle = (int16_t)zone_middle(&area, bit);
+        for (uint8_t i = 0; i < part->owner_count; i++, one <<= 1)
+            if (left & one && (bit % 2 == 0 ? part->owners[i].x : part->owners[i].y) >= middle)
+                above |= one;
+        bool upper = code >> (ZONE_BITS - 1) ? above != 0 : above == left;
+        left = upper ? above : left & ~above;
+        zone_halve(&area, bit, upper);
+    }
+    const struct wire_index_owner *owner = part->owners;
+    for (; !(left & 1); left >>= 1)
+        owner++;
+    return owner;
+}
+
 static const struct wire_index_owner *owner_of(const struct query_entry *entry,
                                                const struct indexed *index,
-                                               const struct wire_index_tuple *tuple)
+                                               const struct indexed_part *part,
+                                               const struct held *row)
 {
     uint16_t points[WIRE_INDEX_ATTRIBUTES_MAXIMUM];
     struct row_column column;
-    uint8_t i = 0;
+    uint8_t i = 0, count = 0;
     for (row_start(&column, entry); row_next_column(&column); i++)
-        points[i] =
-            indexed_point(index, i, row_unpack(tuple->values + column.offset, column.field.format),
-                          tuple->nulls >> i & 1);
-    uint32_t code = index_code(points, index->columns);
-    const struct wire_index_owner *nearest = index->owners;
-    for (i = 1; i < index->owner_count; i++)
-        if ((index->owners[i].code ^ code) < (nearest->code ^ code))
-            nearest = &index->owners[i];
-    return nearest;
+        if (part->mask & column.bit)
+            points[count++] = indexed_point(
+                index, i, row_unpack(row->values + column.offset, column.field.format),
+                (row->nulls & column.bit) != 0);
+    return nearest(part, index_code(points, count));
 }
 
-/* False: not now. */
+/* False: not now. Where nothing is stored nobody has sent it. */
 static bool store(const struct query_entry *entry, const struct indexed *index,
-                  const struct wire_index_tuple *came)
+                  const struct indexed_part *part, const struct held *row)
 {
-    struct tuple tuple = {.name = {came->node, came->session, came->epoch},
-                          .attributes = index->columns,
-                          .nulls = came->nulls};
+#ifdef BOARD_TUPLES
+    struct tuple tuple = {.name = {row->node, row->session, row->epoch},
+                          .attributes = part->columns};
     struct row_column column;
     uint8_t i = 0;
-    for (row_start(&column, entry); row_next_column(&column);)
-        tuple.values[i++] = row_unpack(came->values + column.offset, column.field.format);
+    for (row_start(&column, entry); row_next_column(&column);) {
+        if (!(part->mask & column.bit))
+            continue;
+        tuple.values[i] = row_unpack(row->values + column.offset, column.field.format);
+        tuple.nulls = (uint8_t)(tuple.nulls | ((row->nulls & column.bit) != 0) << i++);
+    }
     switch (tuples_append(index->index->index, &tuple)) {
     case TUPLES_LATER: return false;
     case TUPLES_NEVER: queue_lost(); return true;
     default: return true;
     }
+#else
+    (void)entry, (void)index, (void)part, (void)row;
+    return false;
+#endif
 }
 
-static bool send(const struct indexed *index, const struct wire_index_owner *owner,
-                 const struct wire_index_tuple *tuple)
+/* ---- records: a mote's rows one after the other, as far as they go to the same owner ---- */
+
+/* Copies a row's columns of the part to a tuple of a record or, `back`, from there. */
+static NOT_INLINED void copy(const struct query_entry *entry, const struct indexed_part *part,
+                             struct held *row, struct wire_index_tuple *tuple, bool back)
 {
-    const struct zone_field field = {index->index->left, index->index->bottom, index->index->right,
-                                     index->index->top};
-    const struct zone zone = {owner->code, ZONE_BITS};
-    struct zone_field area;
-    zone_area(&field, &zone, &area);
-    struct place place = place_of(area.left, area.bottom);
-    struct way_route route = {.place = &place};
-    return carried_takes(length_of(index)) &&
-           carried_send(owner->node, &route, tuple, length_of(index), INDEX_SECONDS,
-                        WAY_EVERY_LEAST) == CARRIED_WAITS;
+    struct row_column column;
+    uint8_t bit = 1, nulls = 0, *at = tuple->values;
+    for (row_start(&column, entry); row_next_column(&column);) {
+        uint8_t *value = row->values + column.offset;
+        if (part->mask & column.bit) {
+            if (back ? tuple->nulls & bit : row->nulls & column.bit)
+                nulls = (uint8_t)(nulls | (back ? column.bit : bit));
+            memcpy(back ? value : at, back ? at : value, column.size);
+            at += column.size;
+            bit = (uint8_t)(bit << 1);
+        }
+    }
+    *(back ? &row->nulls : &tuple->nulls) = nulls;
 }
 
-/* The tuple is stored or on its way; false: neither, for now. */
-static bool pass_on(const struct query_entry *entry, const struct indexed *index,
-                    const struct wire_index_tuple *tuple)
+/* Sends the row at a place, with those behind it that may go with it, to an owner, or has the way
+ * there opened: what has gone waits no more. A record that waits on a way takes room that others
+ * need, so it is given none before the way leads there; what is sampled meanwhile goes with it. */
+static void send(const struct query_entry *entry, const struct indexed *index,
+                 const struct indexed_part *part, uint8_t place,
+                 const struct wire_index_owner *owner)
 {
-    const struct wire_index_owner *owner = owner_of(entry, index, tuple);
-    return owner->node == settings()->nodeid ? store(entry, index, tuple)
-                                             : send(index, owner, tuple);
+    uint8_t bytes[WIRE_CARRIED_MAXIMUM];
+    struct wire_index_tuples *record = (struct wire_index_tuples *)bytes;
+    struct place at = {owner->x, owner->y};
+    struct way_route route = {.place = &at};
+    struct way *way = way_to(owner->node, &route, WAY_EVERY_LEAST);
+    if (way == NULL || !way->ready || way_has_records(way))
+        return;
+    struct waiting *waiting = waiting_of(entry);
+    const struct held *first = held_at(waiting, index, place);
+    uint8_t bit = (uint8_t)(1U << part->number), length = sizeof *record;
+    uint8_t one = (uint8_t)(sizeof(struct wire_index_tuple) + part->width);
+    uint16_t taken = 0;
+    uint32_t last = first->epoch;
+    *record = (struct wire_index_tuples){
+        .carries = WIRE_CARRIES_TUPLE,
+        .index = (uint16_t)(index->index->index | (uint16_t)part->number << INDEXED_PART_SHIFT),
+        .node = first->node,
+        .session = first->session,
+        .epoch = first->epoch};
+    for (uint8_t i = place; i < waiting->count && length + one <= WIRE_CARRIED_MAXIMUM &&
+                            carried_takes((uint8_t)(length + one));
+         i++) {
+        struct held *row = held_at(waiting, index, i);
+        if (!(row->parts & bit) || row->node != first->node || row->session != first->session ||
+            row->epoch - last > UINT8_MAX || owner_of(entry, index, part, row) != owner)
+            continue;
+        struct wire_index_tuple *tuple = (struct wire_index_tuple *)(bytes + length);
+        tuple->epochs = (uint8_t)(row->epoch - last);
+        copy(entry, part, row, tuple, false);
+        last = row->epoch;
+        length = (uint8_t)(length + one);
+        taken |= (uint16_t)(1U << i);
+    }
+    if (!taken || carried_send(owner->node, &route, record, length, INDEX_SECONDS,
+                               WAY_EVERY_LEAST) != CARRIED_WAITS)
+        return;
+    for (uint8_t i = place; i < waiting->count; i++)
+        if (taken >> i & 1)
+            held_at(waiting, index, i)->parts &= (uint8_t)~bit;
 }
 
-/* A tuple that nobody has taken for so long never will be. */
-static bool given_up(const struct query_entry *entry, const struct wire_index_tuple *tuple)
+/* The columns of a part are stored or go on, if they can. */
+static void pass_on(const struct query_entry *entry, const struct indexed *index, uint8_t number,
+                    uint8_t place)
+{
+    struct indexed_part part;
+    struct held *row = held_at(waiting_of(entry), index, place);
+    indexed_part(entry, index, number, &part);
+    const struct wire_index_owner *owner = owner_of(entry, index, &part, row);
+    if (owner->node != settings()->nodeid)
+        send(entry, index, &part, place, owner);
+    else if (store(entry, index, &part, row))
+        row->parts &= (uint8_t)~(1U << number);
+}
+
+/* A row that nobody has taken for so long never will be. */
+static bool given_up(const struct query_entry *entry, const struct held *row)
 {
     uint32_t seconds, milliseconds;
-    if (!time_known() || !entry_epoch_start(entry, tuple->epoch, &seconds, &milliseconds))
+    if (!time_known() || !entry_epoch_start(entry, row->epoch, &seconds, &milliseconds))
         return false;
     uint32_t age = time_at(clock_now()).seconds - seconds;
-    bool old = tuple->session != tree_session() || (age > INDEX_GIVEN_UP && age <= INT32_MAX);
+    bool old = row->session != tree_session() || (age > INDEX_GIVEN_UP && age <= INT32_MAX);
     if (old)
         queue_lost();
     return old;
 }
 
+/* One row of each index, in turn: to find its owners takes an AVR some ms. */
 void app_tuples_due(void)
 {
     struct indexed index;
@@ -228,59 +404,68 @@ void app_tuples_due(void)
             continue;
         struct waiting *waiting = waiting_of(entry);
         uint8_t length = length_of(&index);
-        for (uint8_t i = 0; i < waiting->count;) {
-            uint8_t *at = waiting->tuples + i * length;
-            const struct wire_index_tuple *tuple = (const struct wire_index_tuple *)at;
-            if (!pass_on(entry, &index, tuple) && !given_up(entry, tuple)) {
-                i++;
-                continue;
-            }
-            waiting->count--;
-            memmove(at, at + length, (size_t)((waiting->count - i) * length));
+        if (waiting->turn >= waiting->count)
+            waiting->turn = 0;
+        if (waiting->count == 0)
+            continue;
+        struct held *row = held_at(waiting, &index, waiting->turn);
+        for (uint8_t number = 0; number < index.index->parts; number++)
+            if (row->parts >> number & 1)
+                pass_on(entry, &index, number, waiting->turn);
+        if (row->parts && !given_up(entry, row)) {
+            waiting->turn++;
+            continue;
         }
+        waiting->count--;
+        memmove(row, (uint8_t *)row + length, (size_t)((waiting->count - waiting->turn) * length));
     }
 }
 
-/* The query of a tuple that has come, or come back; NULL: it is none. */
-static const struct query_entry *query_of(const uint8_t *record, uint8_t length,
-                                          struct indexed *index)
+/* Rows that have come, or come back. False: they are malformed, or of no index that is known. */
+static bool take(const uint8_t *bytes, uint8_t length, bool stores)
 {
-    const struct wire_index_tuple *tuple = (const struct wire_index_tuple *)record;
-    if (length < sizeof *tuple)
-        return NULL;
-    const struct query_entry *entry = indexed_find(tuple->index, index);
-    return entry != NULL && length == length_of(index) ? entry : NULL;
-}
-
-/* Waits for the next control window. */
-static void wait(const struct query_entry *entry, const uint8_t *record, uint8_t length)
-{
-    struct wire_index_tuple *kept = one_more(entry, length);
-    if (kept != NULL)
-        memcpy(kept, record, length);
+    uint8_t held[HELD_MOST] = {0}; /* columns of other parts are not known */
+    struct held *row = (struct held *)held;
+    struct indexed index;
+    struct indexed_part part;
+    const struct wire_index_tuples *record = (const struct wire_index_tuples *)bytes;
+    if (length <= sizeof *record)
+        return false;
+    const struct query_entry *entry = indexed_find(INDEXED_NUMBER(record->index), &index);
+    uint8_t number = (uint8_t)(record->index >> INDEXED_PART_SHIFT);
+    if (entry == NULL || number >= index.index->parts)
+        return false;
+    indexed_part(entry, &index, number, &part);
+    uint8_t one = (uint8_t)(sizeof(struct wire_index_tuple) + part.width);
+    if ((length - sizeof *record) % one != 0)
+        return false;
+    row->node = record->node;
+    row->session = record->session;
+    row->epoch = record->epoch;
+    row->parts = (uint8_t)(1U << number);
+    for (uint8_t at = sizeof *record; at < length; at = (uint8_t)(at + one)) {
+        struct wire_index_tuple *tuple = (struct wire_index_tuple *)(uintptr_t)(bytes + at);
+        row->epoch += tuple->epochs;
+        copy(entry, &part, row, tuple, true);
+        if (!stores || owner_of(entry, &index, &part, row)->node != settings()->nodeid ||
+            !store(entry, &index, &part, row))
+            hold(entry, &index, row);
+    }
+    return true;
 }
 
 bool app_tuple(const uint8_t *record, uint8_t length)
 {
-    struct indexed index;
-    const struct query_entry *entry = query_of(record, length, &index);
-    if (entry == NULL)
-        return false;
 #ifdef BOARD_TUPLES
-    const struct wire_index_tuple *tuple = (const struct wire_index_tuple *)record;
-    if (owner_of(entry, &index, tuple)->node == settings()->nodeid && store(entry, &index, tuple))
-        return true;
+    return take(record, length, true);
+#else
+    (void)record, (void)length;
+    return false;
 #endif
-    wait(entry, record, length);
-    return true;
 }
 
 void app_tuple_lost(const uint8_t *record, uint8_t length)
 {
-    struct indexed index;
-    const struct query_entry *entry = query_of(record, length, &index);
-    if (entry != NULL)
-        wait(entry, record, length);
-    else
+    if (!take(record, length, false))
         queue_lost();
 }

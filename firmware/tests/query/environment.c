@@ -288,6 +288,7 @@ struct way *way_to(uint16_t destination, const struct way_route *route, uint8_t 
 {
     (void)route, (void)every;
     any_way.destination = destination;
+    any_way.ready = true;
     return ways_room > 0 ? &any_way : NULL;
 }
 bool way_cells_now(const struct way *way) { return way->destination != WIRE_NO_NODE; }

@@ -217,6 +217,36 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
     }
 }
 
+/* Rows go to who stores them: each column in a part of its own, but for the last part. */
+static uint8_t put_index(uint8_t *bytes, uint8_t at, uint8_t columns)
+{
+    uint8_t code[128], parts = (uint8_t)(1 + below(columns)), length = sizeof(struct wire_index);
+    struct wire_index index = {few(), parts};
+    memcpy(code, &index, sizeof index);
+    for (uint8_t i = 0; i < parts; i++) {
+        struct wire_index_part part = {(uint8_t)(1U << i), 1};
+        if (i + 1 == parts)
+            part.columns = (uint8_t)(((1U << columns) - 1U) & ~((1U << i) - 1U));
+        memcpy(&code[length], &part, sizeof part);
+        length = (uint8_t)(length + sizeof part);
+    }
+    for (uint8_t i = 0; i < columns; i++) {
+        struct wire_index_range range = {(int32_t)below(2000) - 1000,
+                                         below(16) ? 1000 + (int32_t)below(2000) : 0};
+        memcpy(&code[length], &range, sizeof range);
+        length = (uint8_t)(length + sizeof range);
+    }
+    for (uint8_t i = 0; i < parts; i++) {
+        struct wire_index_owner owner = {(uint16_t)(5 + below(4)), (int16_t)below(500),
+                                         (int16_t)below(500)};
+        memcpy(&code[length], &owner, sizeof owner);
+        length = (uint8_t)(length + sizeof owner);
+    }
+    return at + sizeof(struct wire_program_field) + length <= WIRE_PROGRAM_MAXIMUM
+               ? put_field(bytes, at, 0, WIRE_AGGREGATE_INDEX, code, length)
+               : at;
+}
+
 static uint8_t put_temporal(uint8_t *bytes, uint8_t at)
 {
     uint8_t code[CODE_MAXIMUM + sizeof(struct wire_temporal)];
@@ -242,9 +272,9 @@ static uint8_t make_program(uint8_t *bytes)
     program->start = below(200000);
     program->end = below(2) ? WIRE_FOREVER : program->start + below(100);
     program->where_length = below(2) ? make_code(program->fields) : 0;
-    uint8_t at = (uint8_t)(sizeof *program + program->where_length);
+    uint8_t at = (uint8_t)(sizeof *program + program->where_length), columns = 0;
     for (uint32_t fields = 1 + below(5); fields > 0 && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 3;
-         fields--) {
+         fields--, columns++) {
         if (!aggregating && points == 0 && !below(4)) {
             at = put_temporal(bytes, at);
             continue;
@@ -259,9 +289,11 @@ static uint8_t make_program(uint8_t *bytes)
         at = put_clause(bytes, at, WIRE_AGGREGATE_FROM);
     if (storing && at < WIRE_PROGRAM_MAXIMUM - 20)
         at = put_clause(bytes, at, below(3) ? WIRE_AGGREGATE_STORE : WIRE_AGGREGATE_INTO);
-    if (!aggregating && !storing && points == 0 && !below(3) &&
-        at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 5)
+    bool pairs = !aggregating && !storing && points == 0 && !below(3);
+    if (pairs && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 5)
         at = put_clause(bytes, at, WIRE_AGGREGATE_PAIRS);
+    if (!pairs && !aggregating && !storing && points == 0 && below(2))
+        at = put_index(bytes, at, columns);
     while (!below(3) && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 5)
         at = put_clause(bytes, at, (uint8_t)(WIRE_AGGREGATE_BUDGET + below(5)));
     if (!below(3) && at < WIRE_PROGRAM_MAXIMUM - 30)
@@ -400,6 +432,46 @@ static bool fuzz_row(void)
     return passes;
 }
 
+/* Tuples that come, or come back, and what is asked of them; true: some have gone on. */
+static bool fuzz_tuples(void)
+{
+    for (uint8_t records = (uint8_t)below(16); records > 0; records--) {
+        uint8_t length = (uint8_t)below(WIRE_CARRIED_MAXIMUM + 1U);
+        uint8_t *record = malloc(length);
+        for (uint8_t i = 0; i < length; i++)
+            record[i] = (uint8_t)random_number();
+        if (length >= sizeof(struct wire_index_tuples)) {
+            struct wire_index_tuples *tuples = (struct wire_index_tuples *)record;
+            tuples->index = (uint16_t)(few() | below(3) << 13);
+            tuples->node = (uint16_t)(5 + below(5));
+            tuples->session = (uint16_t)(1 + (below(8) == 0));
+            tuples->epoch = below(4) ? time_at(environment_local()).seconds / (1 + below(9)) : 0;
+        }
+        if (below(2))
+            (void)app_tuple(record, length);
+        else
+            app_tuple_lost(record, length);
+        free(record);
+    }
+    uint8_t arguments = (uint8_t)below(21);
+    struct wire_command *command = malloc(sizeof *command + arguments);
+    command->op = below(4) ? WIRE_COMMAND_INDEX_ASK : WIRE_COMMAND_INDEX_DROP;
+    command->token = (uint16_t)random_number();
+    for (uint8_t i = 0; i < arguments; i++)
+        command->arguments[i] = (uint8_t)random_number();
+    if (arguments >= sizeof(uint16_t)) {
+        uint16_t index = (uint16_t)(few() | below(3) << 13);
+        memcpy(command->arguments, &index, sizeof index);
+    }
+    app_index_command(command, arguments);
+    free(command);
+    environment_ways((uint8_t)below(4));
+    app_tuples_due();
+    uint8_t gone[WIRE_CARRIED_MAXIMUM];
+    uint16_t destination;
+    return environment_carried(&destination, gone) > 0 && gone[0] == WIRE_CARRIES_TUPLE;
+}
+
 static bool fuzz_fragment(void)
 {
     uint8_t *body = malloc(WIRE_PACKET_MAXIMUM - sizeof(struct wire_header));
@@ -420,23 +492,24 @@ int main(int count, char **arguments)
     }
     unsigned long inputs = strtoul(arguments[1], NULL, 10);
     fuzz_seed(strtoull(arguments[2], NULL, 10));
-    static bool (*const targets[])(void) = {fuzz_code, fuzz_install, fuzz_merge, fuzz_fragment,
-                                            fuzz_row};
-    unsigned long accepted[5] = {0}, tried[5] = {0};
+    static bool (*const targets[])(void) = {fuzz_code,     fuzz_install, fuzz_merge,
+                                            fuzz_fragment, fuzz_row,     fuzz_tuples};
+    unsigned long accepted[6] = {0}, tried[6] = {0};
     environment_reset(0);
     for (uint8_t attribute = WIRE_ATTRIBUTE_LIGHT; attribute <= WIRE_ATTRIBUTE_ACCEL_Y; attribute++)
         environment_sensor(attribute, (int32_t)random_number(),
                            attribute == WIRE_ATTRIBUTE_ACCEL_Y);
     environment_synchronise(100000, 0, 0);
     for (unsigned long i = 0; i < inputs; i++) {
-        uint32_t target = below(10) < 5 ? 0 : 1 + below(4);
+        uint32_t target = below(10) < 5 ? 0 : 1 + below(5);
         tried[target]++;
         accepted[target] += targets[target]();
     }
     printf("inputs %lu code %lu/%lu install %lu/%lu merge %lu/%lu fragment %lu/%lu row %lu/%lu "
-           "rows %lu "
+           "tuples %lu/%lu rows %lu "
            "refused %u\n",
            inputs, accepted[0], tried[0], accepted[1], tried[1], accepted[2], tried[2], accepted[3],
-           tried[3], accepted[4], tried[4], (unsigned long)app_rows(), app_refused());
+           tried[3], accepted[4], tried[4], accepted[5], tried[5], (unsigned long)app_rows(),
+           app_refused());
     return 0;
 }

@@ -15,7 +15,7 @@ QUERY = (
     *sorted(path for path in (FIRMWARE / "query").rglob("*.c") if path.name != "queue_discipline.c"),
     *sorted((FIRMWARE / "lib").glob("*.c")),
     FIRMWARE / "index" / "point.c",
-    FIRMWARE / "index" / "zone.c",
+    FIRMWARE / "index" / "halving.c",
     FIRMWARE / "join" / "pairs.c",
     FIRMWARE / "kernel" / "kernel.c",
     FIRMWARE / "net" / "routing" / "neighbours.c",

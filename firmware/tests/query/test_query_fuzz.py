@@ -24,6 +24,6 @@ def test_hostile_input_never_faults(
     assert result.returncode == 0, f"seed {drawn_seed}: {result.stderr}"
     tallies = dict(zip(*[iter(result.stdout.split())] * 2, strict=False))
     assert int(tallies["inputs"]) == INPUTS
-    for target in ("code", "install", "merge", "fragment", "row"):
+    for target in ("code", "install", "merge", "fragment", "row", "tuples"):
         accepted, tried = map(int, tallies[target].split("/"))
         assert 0 < accepted < tried, f"{target}: the fuzzer must reach both sides of every check"

@@ -56,7 +56,6 @@ void net_execute(const struct wire_command *command, uint8_t length)
     (void)length;
 }
 void app_window(void) {}
-void app_tuples_due(void) {}
 bool app_wants(void) { return false; }
 bool app_spreads(uint8_t query)
 {

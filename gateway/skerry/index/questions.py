@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from skerry.index.code import Field, Range, motes_code
+from skerry.index.code import Range, motes_code
+from skerry.index.placement import Position, field_of
 
 #: Bits of an attribute's point, and how many of them a question tells, the highest.
 POINT_BITS, ASKED_BITS = 16, 12
@@ -14,18 +17,48 @@ POINT_BITS, ASKED_BITS = 16, 12
 Points = Sequence[tuple[int, int]]
 
 
+#: Bytes that a question has room for behind its index, and those that tell of epochs.
+_ROOM, _EPOCHS = 18, 6
+#: The last epoch that there may be, and what stands for all.
+_LAST_EPOCH, _ALL = 2**32 - 1, 2**16 - 1
+
+
 @dataclass(frozen=True, slots=True)
-class Corners:
-    """Of a field, from left to right, from bottom to top, without the last of each, in cm."""
+class Names:
+    """Which tuples are asked for, at most: of some epochs, both ends included, and of some motes; None: of all."""
 
-    left: int
-    bottom: int
-    right: int
-    top: int
+    first: int = 0
+    last: int = _LAST_EPOCH
+    nodes: frozenset[int] | None = None
 
-    def code(self, x: int, y: int) -> int:
-        """Of a position; one outside has that of the field's edge. Raises LibraryError where the library is not built."""
-        return motes_code().zone_code(Field(self.left, self.bottom, self.right, self.top), x, y)
+    def of(self, names: Iterable[tuple[int, int]]) -> Names:
+        """These alone, by mote and epoch; there is one."""
+        nodes, epochs = zip(*names, strict=True)
+        return Names(min(epochs), max(epochs), frozenset(nodes))
+
+    def encoded(self, room: int) -> bytes:
+        """As an INDEX_ASK has them, in so many bytes at most; less may be told than is meant."""
+        if room < _EPOCHS or self == Names():
+            return b""
+        more = self.last - self.first
+        told = struct.pack("<IH", self.first, more if more < _ALL else _ALL)
+        bits, asked = 8 * (room - _EPOCHS), 0
+        if self.nodes is None or not bits:
+            return told
+        for node in self.nodes:
+            asked |= 1 << node % bits
+        return told + asked.to_bytes(bits // 8, "little")
+
+
+def codes(places: Mapping[int, Position]) -> dict[int, int]:
+    """Of motes that store a part, by where they stand."""
+    field = field_of(list(places.values()))
+    return {node: motes_code().zone_code(field, x, y) for node, (x, y) in places.items()}
+
+
+def share(points: Points) -> float:
+    """Of what is asked for in all that there may be, were it spread evenly."""
+    return math.prod((high - low + 1) / (1 << POINT_BITS) for low, high in points)
 
 
 def point(low: int, high: int, value: int) -> int:
@@ -50,9 +83,10 @@ def coarse(points: Points) -> list[tuple[int, int]]:
     return [(low >> shift << shift, high | (1 << shift) - 1) for low, high in points]
 
 
-def encoded(points: Points) -> bytes:
+def encoded(points: Points, names: Names) -> bytes:
     """As an INDEX_ASK has them."""
     shift = POINT_BITS - ASKED_BITS
-    return b"".join(
+    told = b"".join(
         ((high >> shift) << ASKED_BITS | low >> shift).to_bytes(3, "little") for low, high in points
     )
+    return told + names.encoded(_ROOM - len(told))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from skerry.index.questions import Points, encoded, owners
-from skerry.planner.features.indexing import Index
+from skerry.index.questions import Names, Points, codes, encoded, owners, share
+from skerry.planner.features.indexing import Index, IndexPart
 from skerry.sensors.index_tables import StoredTuple
-from skerry_protocol.packets import BROADCAST
+from skerry_protocol.packets import BROADCAST, INDEX_NUMBERS
 
 #: Questions that are under way at once: motes answer four, and flood as many commands.
 AT_ONCE = 3
@@ -21,10 +21,12 @@ SILENT_S, TIMES = 64.0, 3
 _HEAD = struct.Struct("<HHIB")
 #: What sends a question: to a mote, its token and arguments.
 Send = Callable[[int, int, bytes], None]
+#: Mote, session and epoch, which name a tuple, and its values that a part has.
+Found = dict[tuple[int, int, int], tuple[int | None, ...]]
 
 
 @dataclass
-class _Part:
+class _Answer:
     """What one mote has answered: its records by their numbers, and how many there are."""
 
     records: dict[int, bytes] = field(default_factory=dict)
@@ -37,30 +39,79 @@ class _Part:
         return self.count is not None and len(self.records) == self.count
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Step:
+    """A part that is asked. ``number``: of it in the index; ``box``: what is asked of its columns, ``share`` of all that may be there."""
+
+    part: IndexPart
+    number: int
+    box: Points
+    motes: list[int]
+    size: int
+
+    @property
+    def share(self) -> float:
+        return share(self.box)
+
+
 class IndexAsk:
-    """A question. ``box``: None where no value can be asked for."""
+    """A question. ``box``: None where no value can be asked for; ``needed``: columns that the answer needs. Of several parts one is asked
+    after the other, each for the tuples that those before had; that from which least is to be expected comes first."""
 
-    index: Index
-    box: Points | None
-    parts: dict[int, _Part] = field(default_factory=dict)
-    tokens: set[int] = field(default_factory=set)
-    over: bool = False
+    def __init__(
+        self,
+        index: Index,
+        box: Points | None,
+        needed: frozenset[int] | None = None,
+        names: Names | None = None,
+    ) -> None:
+        self.index, self._names = index, names or Names()
+        wanted = range(len(index.axes)) if needed is None else needed
+        steps = [] if box is None else [_step(index, number, box) for number in range(len(index.parts))]
+        concerned = [step for step in steps if not set(wanted).isdisjoint(step.part.columns)]
+        # Who wants to know of no column asks where a tuple takes least.
+        concerned = concerned or sorted(steps, key=lambda step: step.size)[:1]
+        self._steps = sorted(concerned, key=_weight)
+        #: By mote: it stores for one part alone.
+        self.parts = {node: _Answer() for step in self._steps for node in step.motes}
+        self.tokens = set[int]()
+        self._at = 0
+        self.over = not self._steps
 
-    def __post_init__(self) -> None:
-        nodes = [] if self.box is None else owners(self.box, self.index.owners)
-        self.parts = {node: _Part() for node in nodes}
-        self.over = not nodes
+    @property
+    def step(self) -> _Step:
+        """That which is under way."""
+        return self._steps[self._at]
 
     @property
     def missing(self) -> list[int]:
-        """Motes that have not answered in full."""
-        return sorted(node for node, part in self.parts.items() if not part.whole)
+        """Motes that were to answer, and have not in full."""
+        asked = [node for step in self._steps[: self._at + 1] for node in step.motes]
+        return sorted(node for node in asked if not self.parts[node].whole)
 
     @property
     def complete(self) -> bool:
         """Whether all have."""
         return not self.missing
+
+    def arguments(self) -> bytes:
+        """What motes are told."""
+        number = self.index.number + self.step.number * INDEX_NUMBERS
+        return number.to_bytes(2, "little") + encoded(self.step.box, self._names)
+
+    def go_on(self) -> None:
+        """To the next part, as nothing more is waited for in this one."""
+        found = self._found(self._steps[: self._at + 1])
+        if not found or self._at + 1 == len(self._steps):
+            self.over = True
+            return
+        self._at += 1
+        self._names = self._names.of((node, epoch) for node, _, epoch in found)
+
+    def check(self) -> None:
+        """Go on where all have answered."""
+        if not self.over and all(self.parts[node].whole for node in self.step.motes):
+            self.go_on()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -73,18 +124,62 @@ class IndexAsk:
             "missing": self.missing,
         }
 
+    def steps(self) -> list[str]:
+        """What is asked in which order, for people."""
+        lines, left = [], 1.0
+        for number, step in enumerate(self._steps, 1):
+            left *= step.share
+            which = f"mote{'s' * (len(step.motes) > 1)} {', '.join(map(str, sorted(step.motes)))}"
+            whose = "tuples" if number == 1 else "those of the same motes and epochs"
+            lines.append(
+                f"{number}. the part of {self.index.names(step.part)}, by one flood: {which} of {len(step.part.owners)} send {whose},"
+                f" {step.size} bytes each, {left:.2g} of all if they were spread evenly"
+            )
+        return lines
+
     def tuples(self) -> list[StoredTuple]:
-        """What has come, each once, in an order of its own."""
-        layout = struct.Struct("<" + "".join(axis.entry.format.letter for axis in self.index.axes))
-        size, found = _HEAD.size + layout.size, dict[tuple[int, int, int], StoredTuple]()
-        for part in self.parts.values():
-            for record in part.records.values():
+        """What has come from all parts that were asked, each once, in an order of its own."""
+        asked = [column for step in self._steps for column in step.part.columns]
+        found = self._found(self._steps[: self._at + 1]) if self._at + 1 == len(self._steps) else {}
+        tuples = []
+        for node, session, epoch in sorted(found, key=lambda name: (name[1], name[2], name[0])):
+            values = dict(zip(asked, found[node, session, epoch], strict=True))
+            every = tuple(values.get(column) for column in range(len(self.index.axes)))
+            tuples.append(StoredTuple(node, session, epoch, every))
+        return tuples
+
+    def _found(self, steps: list[_Step]) -> Found:
+        """Tuples that all these parts have sent, with the values of all."""
+        joined = self._of(steps[0])
+        for step in steps[1:]:
+            other = self._of(step)
+            joined = {name: (*values, *other[name]) for name, values in joined.items() if name in other}
+        return joined
+
+    def _of(self, step: _Step) -> Found:
+        formats = [self.index.axes[column].entry.format.letter for column in step.part.columns]
+        layout = struct.Struct("<" + "".join(formats))
+        size, found = _HEAD.size + layout.size, Found()
+        for node in step.motes:
+            for record in self.parts[node].records.values():
                 for at in range(0, len(record) - size + 1, size):
-                    node, session, epoch, nulls = _HEAD.unpack_from(record, at)
+                    *name, nulls = _HEAD.unpack_from(record, at)
                     integers = layout.unpack_from(record, at + _HEAD.size)
                     values = tuple(None if nulls >> i & 1 else v for i, v in enumerate(integers))
-                    found[session, epoch, node] = StoredTuple(node, session, epoch, values)
-        return [found[name] for name in sorted(found)]
+                    found[name[0], name[1], name[2]] = values
+        return found
+
+
+def _step(index: Index, number: int, box: Points) -> _Step:
+    part = index.parts[number]
+    own = [box[column] for column in part.columns]
+    size = _HEAD.size + sum(index.axes[column].entry.format.size for column in part.columns)
+    return _Step(part, number, own, owners(own, codes(part.owners)), size)
+
+
+def _weight(step: _Step) -> float:
+    """By this the order is that in which least is sent: of two steps the first sends its share, the second what is left of its own."""
+    return step.size * step.share / (1 - step.share) if step.share < 1 else float("inf")
 
 
 class IndexAsks:
@@ -113,35 +208,28 @@ class IndexAsks:
             part.since = now
             if body.last:
                 part.count = body.part + 1
-            ask.over = ask.complete
+            ask.check()
         self._waiting = [ask for ask in self._waiting if not ask.over]
 
     def advance(self, now: float, send: Send) -> None:
         """Ask what is to be asked now; network time in s."""
         for ask in self._waiting[:AT_ONCE]:
-            silent = [
-                node
-                for node, part in ask.parts.items()
-                if not part.whole and (not part.asked or now - part.since >= SILENT_S)
-            ]
-            if silent and all(ask.parts[node].asked >= TIMES for node in ask.missing):
-                ask.over = True
+            left = {node: ask.parts[node] for node in ask.step.motes if not ask.parts[node].whole}
+            silent = [node for node, one in left.items() if not one.asked or now - one.since >= SILENT_S]
+            if silent and all(one.asked >= TIMES for one in left.values()):
+                ask.go_on()
                 continue
-            again = [node for node in silent if ask.parts[node].asked < TIMES]
-            self._send(ask, again, now, send)
+            self._send(ask, [node for node in silent if left[node].asked < TIMES], now, send)
         self._waiting = [ask for ask in self._waiting if not ask.over]
 
     def _send(self, ask: IndexAsk, nodes: Iterable[int], now: float, send: Send) -> None:
-        nodes, box = list(nodes), ask.box
-        if not nodes or box is None:
-            return
-        arguments = ask.index.number.to_bytes(2, "little") + encoded(box)
+        nodes = list(nodes)
         # All that are asked at once by one flood; each that has to be asked again by its own.
-        targets = [BROADCAST] if len(nodes) == len(ask.parts) else nodes
+        targets = [BROADCAST] if len(nodes) == len(ask.step.motes) else nodes
         for target in targets:
             token = self._next_token()
             ask.tokens.add(token)
-            send(target, token, arguments)
+            send(target, token, ask.arguments())
         for node in nodes:
-            part = ask.parts[node]
-            part.asked, part.since = part.asked + 1, now
+            one = ask.parts[node]
+            one.asked, one.since = one.asked + 1, now

@@ -196,7 +196,7 @@ def plan_index(
         plan = plan_of_index(index, statement.text)
         while not fits(merge([plan])) and count > 1:
             count -= 1
-            index = with_owners(whole, count)
+            index = with_owners(whole, count, statement.name.span)
             plan = plan_of_index(index, statement.text)
         made.append(index)
         return plan

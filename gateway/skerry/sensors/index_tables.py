@@ -11,7 +11,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from skerry.index.code import NULL
-from skerry.index.questions import Points, coarse, point
+from skerry.index.questions import Names, Points, coarse, point
 from skerry.planner.features.indexing import Axis, Index
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import SourcePlan, Term
@@ -42,6 +42,38 @@ def table_of(index: Index) -> SensorTable:
     return SensorTable(index.name, "", 0, (*own, *of))
 
 
+def question_of(plan: SourcePlan, index: Index) -> tuple[Points | None, frozenset[int], Names]:
+    """What a query asks of an index: its points, the columns that it needs, by their place, and which tuples."""
+    names = [axis.entry.name for axis in index.axes]
+    read = {name for term in plan.read_terms() for name in term.columns()}
+    needed = frozenset(names.index(name) for name in read if name in names)
+    return box_of(plan.where, index), needed, names_of(plan.where)
+
+
+def names_of(where: Term | None) -> Names:
+    """The tuples that a condition lets pass, at most, by mote and epoch."""
+    first, last, nodes = 0, Names().last, None
+    for name, operator, value in _compared(where):
+        least, most = _bounds(operator, value)
+        if name == "epoch":
+            first, last = max(first, least), min(last, most)
+        if name == "nodeid" and least == most:
+            nodes = frozenset({least})
+    return Names(first, last, nodes) if first <= last and (nodes is None or min(nodes) >= 0) else Names()
+
+
+def _bounds(operator: str, value: Decimal) -> tuple[int, int]:
+    """The integers that compare so."""
+    if operator == ">":
+        return math.floor(value) + 1, _MOST
+    if operator == "<":
+        return _LEAST, math.ceil(value) - 1
+    return (
+        _LEAST if operator == "<=" else math.ceil(value),
+        _MOST if operator == ">=" else math.floor(value),
+    )
+
+
 def box_of(where: Term | None, index: Index) -> Points | None:
     """The points that a condition asks for, at least, of each attribute; None: there are no such."""
     names = [axis.entry.name for axis in index.axes]
@@ -52,16 +84,8 @@ def box_of(where: Term | None, index: Index) -> Points | None:
             continue
         scaled = value.scaleb(index.axes[names.index(name)].entry.digits)
         limited.add(name)
-        least, most = bounds[name]
-        if operator in (">=", "="):
-            least = max(least, math.ceil(scaled))
-        if operator == ">":
-            least = max(least, math.floor(scaled) + 1)
-        if operator in ("<=", "="):
-            most = min(most, math.floor(scaled))
-        if operator == "<":
-            most = min(most, math.ceil(scaled) - 1)
-        bounds[name] = [least, most]
+        least, most = _bounds(operator, scaled)
+        bounds[name] = [max(least, bounds[name][0]), min(most, bounds[name][1])]
     if any(least > most for least, most in bounds.values()):
         return None
     box = []

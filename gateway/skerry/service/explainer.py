@@ -83,8 +83,11 @@ class Explainer:
         index, plan = self._indexes.plan(statement, self._planning.names())
         described = self._explain(plan)
         upkeep = self._indexes.upkeep(index, described["motes"]["energy_per_epoch"])
-        stored = f"stored by motes {', '.join(map(str, sorted(index.owners)))}"
-        text = "\n".join((described["text"], stored, upkeep.energy_line()))
+        stored = [
+            f"{index.names(part)}: stored by mote{'s' * (len(part.owners) > 1)} {', '.join(map(str, sorted(part.owners)))}"
+            for part in index.parts
+        ]
+        text = "\n".join((described["text"], *stored, upkeep.energy_line()))
         return {**described, "index": {**index.to_dict(), "upkeep": upkeep.to_dict()}, "text": text}
 
     def _explain(self, plan: QueryPlan, choice: Choice | None = None) -> dict[str, Any]:

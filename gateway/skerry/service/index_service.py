@@ -14,11 +14,12 @@ from skerry.planner.features.indexing import STORING, Index
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_index
 from skerry.sensors.definitions import SensorTable
-from skerry.sensors.index_tables import StoredTuple, answered, box_of, table_of
+from skerry.sensors.index_tables import StoredTuple, answered, question_of, table_of
 from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import NotYetError
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.index_statements import CreateIndex, DropIndex
+from skerry_protocol.packets import INDEX_NUMBERS
 
 #: A mote that has not been heard for so long, in s of network time, has no part in a new index.
 _SILENT_S = 3600.0
@@ -87,9 +88,9 @@ class IndexService:
     def _number(self, sql: str) -> int:
         """A new one's: of its text and the time, so that tuples of one that was dropped are not taken for its own."""
         taken = {index.number for index in self.all().values()}
-        number = crc_hqx(f"{sql} {time.time_ns()}".encode(), 0) or 1
+        number = crc_hqx(f"{sql} {time.time_ns()}".encode(), 0) % INDEX_NUMBERS or 1
         while number in taken:
-            number = number % 0xFFFF + 1
+            number = number % (INDEX_NUMBERS - 1) + 1
         return number
 
     def removed(self, query: UserQuery) -> None:
@@ -111,7 +112,7 @@ class IndexService:
         index, sources = self.of(query.plan), query.plan.sources
         if index is None or sources is None:
             return
-        ask = self._asks[query.id] = IndexAsk(index, box_of(sources.where, index))
+        ask = self._asks[query.id] = IndexAsk(index, *question_of(sources, index))
         self._network.index_asks.add(ask)
 
     def advance(self) -> None:
@@ -153,15 +154,17 @@ class IndexService:
         index, sources = self.of(plan), plan.sources
         if index is None or sources is None:
             return None
-        ask = IndexAsk(index, box_of(sources.where, index))
+        ask = IndexAsk(index, *question_of(sources, index))
         zones = [f"mote {node}" for node in ask.parts]
-        lines = [
-            "motes",
-            f"  hear the question by one flood; {len(zones)} of the {len(index.owners)} that store index {index.name} answer"
-            + (f": {', '.join(zones)}" if zones else ""),
-            "gateway",
-            "  keeps what WHERE lets pass, and makes the answer of it; it ends",
-        ]
+        lines = ["motes"]
+        if len(index.parts) > 1:
+            lines += [f"  {line}" for line in ask.steps()]
+        else:
+            lines.append(
+                f"  hear the question by one flood; {len(zones)} of the {len(index.owners)} that store index {index.name} answer"
+                + (f": {', '.join(zones)}" if zones else "")
+            )
         if len(zones) == len(index.owners):
-            lines.insert(2, "  all zones are asked: a range of an indexed attribute asks fewer")
+            lines.append("  all zones are asked: a range of an indexed attribute asks fewer")
+        lines += ["gateway", "  keeps what WHERE lets pass, and makes the answer of it; it ends"]
         return {"query": plan.text, "index": ask.to_dict(), "text": "\n".join(lines)}

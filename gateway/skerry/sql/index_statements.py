@@ -1,5 +1,5 @@
-"""Statements about indexes: CREATE INDEX name ON sensors (attribute, …) SAMPLE PERIOD 30 s KEEP 1 day, DROP INDEX name. Names are not
-looked up yet."""
+"""Statements about indexes: CREATE INDEX name ON sensors (attribute, JOINT (attribute, …), …) SAMPLE PERIOD 30 s KEEP 1 day, DROP INDEX
+name. Names are not looked up yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = re.compile(
 )
 #: A whole statement, for what is said where one goes wrong.
 _EXAMPLES = {
-    "create": "CREATE INDEX climate ON sensors (light FROM 0 TO 2000, temp) SAMPLE PERIOD 30 s KEEP 1 day",
+    "create": "CREATE INDEX climate ON sensors (light FROM 0 TO 2000, JOINT (temp, humidity)) SAMPLE PERIOD 30 s KEEP 1 day",
     "drop": "DROP INDEX climate",
 }
 #: How long tuples are kept where it is not said, in ms.
@@ -39,11 +39,13 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """``CREATE INDEX name ON table (attribute [FROM low TO high], …) SAMPLE PERIOD period [KEEP time]``; times in ms."""
+    """``CREATE INDEX name ON table (attribute [FROM low TO high], JOINT (attribute, …), …) SAMPLE PERIOD period [KEEP time]``; times in ms.
+    ``parts``: how many of the attributes, in order, are stored together in each: those of a JOINT, or one."""
 
     name: ast.Name
     table: ast.Name
     attributes: tuple[Indexed, ...]
+    parts: tuple[int, ...]
     period_ms: Decimal
     period: Span
     keep_ms: Decimal
@@ -91,9 +93,9 @@ class _Words:
         self._word("ON")
         table = self._name()
         self._word("(")
-        attributes = [self._indexed()]
+        parts = [self._part()]
         while self._has(","):
-            attributes.append(self._indexed())
+            parts.append(self._part())
         self._word(")")
         self._word("SAMPLE")
         self._word("PERIOD")
@@ -102,7 +104,9 @@ class _Words:
         if self._has("KEEP"):
             keep, keep_span = self._duration()
         self._end()
-        return CreateIndex(name, table, tuple(attributes), period, period_span, keep, keep_span, self._text)
+        attributes = tuple(attribute for part in parts for attribute in part)
+        sizes = tuple(map(len, parts))
+        return CreateIndex(name, table, attributes, sizes, period, period_span, keep, keep_span, self._text)
 
     def _peek(self) -> str:
         return self._words[self._next]["word"] if self._next < len(self._words) else ""
@@ -137,10 +141,17 @@ class _Words:
             raise self._unexpected(found)
         return ast.Name(name, Span(*found.span()))
 
+    def _part(self) -> list[Indexed]:
+        if not self._has("JOINT"):
+            return [self._indexed()]
+        self._word("(")
+        found = [self._indexed()]
+        while self._has(","):
+            found.append(self._indexed())
+        self._word(")")
+        return found
+
     def _indexed(self) -> Indexed:
-        if self._peek().upper() == "JOINT":
-            hint = "all attributes are stored together: leave JOINT out"
-            raise QueryError("an index in parts is not there yet", hint, self._span(), self._text)
         name = self._name()
         begin = self._next
         if not self._has("FROM"):
@@ -166,9 +177,6 @@ class _Words:
             hint = f"times are in {', '.join(TIME_NAMES)}"
             raise QueryError(f"unknown unit '{unit['word']}'", hint, Span(*unit.span()), self._text)
         return number * factor, Span(self._words[begin].start(), unit.end())
-
-    def _span(self) -> Span:
-        return Span(*self._words[self._next].span())
 
     def _unexpected(self, found: re.Match[str]) -> QueryError:
         return self._wrong(f"unexpected '{found['word']}'", Span(*found.span()))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 
-from skerry.index.code import NULL, motes_code
-from skerry.index.questions import Corners, coarse, encoded, owners, point
+from skerry.index.code import NULL, Field, motes_code
+from skerry.index.questions import Names, coarse, codes, encoded, owners, point
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -38,12 +40,39 @@ def test_a_question_for_one_half_asks_its_side_alone() -> None:
 def test_a_packet_has_the_highest_bits_of_points() -> None:
     told = coarse([(0x1234, 0x5678), (0, NULL)])
     assert told == [(0x1230, 0x567F), (0, NULL)]
-    packed = encoded(told)
+    packed = encoded(told, Names())
+    assert len(packed) == 6
     assert [int.from_bytes(packed[at : at + 3], "little") for at in (0, 3)] == [0x567123, 0xFFF000]
 
 
-def test_positions_and_values_outside_belong_to_the_edge() -> None:
-    field = Corners(0, 0, 1000, 1000)
-    assert field.code(5000, 5000) == field.code(999, 999)
+@pytest.mark.parametrize("seed", range(20))
+def test_names_that_are_told_hold_those_that_are_asked_for(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    named = [
+        (int(n), int(e)) for n, e in zip(rng.integers(0, 300, 9), rng.integers(0, 90_000, 9), strict=True)
+    ]
+    for room in range(19):
+        told = Names().of(named).encoded(room)
+        assert len(told) in (0, room)
+        if not told:
+            assert room < 6
+            continue
+        first, more = struct.unpack("<IH", told[:6])
+        mask, bits = int.from_bytes(told[6:], "little"), 8 * (room - 6)
+        assert min(epoch for _, epoch in named) == first
+        for node, epoch in named:
+            assert more == 0xFFFF or epoch <= first + more
+            assert not bits or mask >> node % bits & 1
+    assert Names().encoded(18) == b""
+
+
+def test_codes_of_owners_are_by_the_least_rectangle_with_all() -> None:
+    assert codes({1: (-5, 0), 2: (5, 0), 3: (5, 100)}) == {
+        node: motes_code().zone_code(Field(-5, 0, 6, 101), x, y)
+        for node, (x, y) in {1: (-5, 0), 2: (5, 0), 3: (5, 100)}.items()
+    }
+
+
+def test_values_outside_belong_to_the_edge() -> None:
     assert point(-200, 3000, -32768) == 0
     assert point(-200, 3000, 32767) == point(-200, 3000, 3001) < NULL

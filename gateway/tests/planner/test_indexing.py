@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -10,6 +11,7 @@ import pytest
 from skerry.catalog.catalog import Catalog, Mote
 from skerry.index.code import NULL
 from skerry.index.questions import point
+from skerry.network.index_asks import IndexAsk, IndexAsks
 from skerry.planner.cost.index_prices import CAPACITY, upkeep
 from skerry.planner.features.indexing import Index
 from skerry.planner.model.source_plans import Term
@@ -17,7 +19,7 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.mote_memory import bytes_taken
 from skerry.planner.physical.program import encode, program_size
 from skerry.planner.planner import plan_index
-from skerry.sensors.index_tables import StoredTuple, answered, box_of, table_of
+from skerry.sensors.index_tables import StoredTuple, answered, box_of, question_of, table_of
 from skerry.sensors.planning import planned
 from skerry.sql import index_statements
 from skerry.sql.errors import QueryError
@@ -26,9 +28,7 @@ from skerry_protocol import packets
 from skerry_protocol.codec import decode_program
 from skerry_protocol.packets import FOREVER, PROGRAM_MAXIMUM, Aggregate
 
-CLIMATE = (
-    "CREATE INDEX climate ON sensors (light FROM 0 TO 2000, temp FROM 10 TO 35) SAMPLE PERIOD 30 s KEEP 1 day"
-)
+CLIMATE = "CREATE INDEX climate ON sensors (JOINT (light FROM 0 TO 2000, temp FROM 10 TO 35)) SAMPLE PERIOD 30 s KEEP 1 day"
 
 
 def motes(boards: Sequence[str] = ("iris", "cc2538"), count: int = 9, spacing: int = 1000) -> list[Mote]:
@@ -61,20 +61,106 @@ def test_an_index_is_a_query_whose_program_names_who_stores() -> None:
     program = decode_program(encode(merge([plan]), 0, FOREVER))
     [clause] = [field for field in program.fields if field.aggregate == Aggregate.INDEX]
     sent = packets.Index.parse(clause.code)
-    assert (sent.index, sent.left, sent.right) == (7, 0, 2001)
-    assert len(sent.more) == 2 * 8 + 4 * 6
+    assert (sent.index, sent.parts) == (7, 1)
+    assert len(sent.more) == 2 + 2 * 8 + 4 * 6
+    assert sent.more[:2] == bytes([0b11, 4])
+    assert sent.more[18:24] == struct.pack("<Hhh", 1, 100, 0)
     assert Index.from_list(index.to_list()) == index
-    # Six tuples wait.
-    assert bytes_taken(merge([plan])) - program_size(merge([plan])) == 1 + 6 * (12 + 4)
+    # Ten tuples wait.
+    assert bytes_taken(merge([plan])) - program_size(merge([plan])) == 2 + 10 * (10 + 4)
+
+
+SIX = ("light", "temp", "humidity", "voltage", "mag_x", "mag_y")
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_each_part_has_motes_of_its_own_in_proportion(count: int) -> None:
+    for joint in range(1, count + 1):
+        names = [f"JOINT ({', '.join(SIX[:joint])})", *SIX[joint:count]]
+        made_of = motes(("cc2538",), 9)
+        index = made(f"CREATE INDEX i ON sensors ({', '.join(names)}) SAMPLE PERIOD 1 min", made_of)
+        columns = [part.columns for part in index.parts]
+        assert columns == [tuple(range(joint)), *((column,) for column in range(joint, count))]
+        assert sum(len(part.owners) for part in index.parts) == len(index.owners)
+        for part in index.parts:
+            share = len(index.owners) * len(part.columns) / count
+            # Of columns of three motes each, in which lines leave no other choice.
+            assert max(1, share - 2) <= len(part.owners) <= share + 2
+        for one in index.parts:
+            for other in index.parts:
+                assert one is other or not set(one.owners) & set(other.owners)
+
+
+def test_parts_are_asked_one_after_the_other_for_what_the_first_had() -> None:
+    index = made(
+        CLIMATE.replace(
+            "JOINT (light FROM 0 TO 2000, temp FROM 10 TO 35)", "light FROM 0 TO 2000, temp FROM 10 TO 35"
+        )
+    )
+    plan = planned(
+        "SELECT COUNT(*) FROM climate WHERE light > 100 AND temp > 34 AND epoch > 9",
+        {"climate": table_of(index)},
+    )
+    assert plan is not None
+    assert plan.sources is not None
+    ask = IndexAsk(index, *question_of(plan.sources, index))
+    asks, sent = IndexAsks(iter(range(1, 99)).__next__), list[tuple[int, int, bytes]]()
+    asks.add(ask)
+
+    def answer(node: int, tuples: bytes) -> None:
+        body = {"node": node, "token": sent[-1][1], "part": 0, "last": 1, "tuples": tuples}
+        asks.hear(packets.Stored.parse(packets.Stored.build(body)), 0.0)
+
+    asks.advance(0.0, lambda *one: sent.append(one))
+    # Fewer are as warm as that than as bright, by the ranges.
+    [(target, _, told)] = sent
+    assert (target, ask.step.part.columns) == (packets.BROADCAST, (1,))
+    assert struct.unpack("<H", told[:2]) == (7 + 8192,)
+    assert struct.unpack("<IH", told[5:11]) == (10, 0xFFFF)
+    for node in ask.step.motes:
+        found = [(3, 1, 12, 0, 3450), (4, 1, 20, 0, 3460)] if node == ask.step.motes[-1] else []
+        answer(node, b"".join(struct.pack("<HHIBh", *one) for one in found))
+    assert ask.step.part.columns == (0,)
+    asks.advance(1.0, lambda *one: sent.append(one))
+    told = sent[-1][2]
+    assert len(told) == 20
+    assert struct.unpack("<IH", told[5:11]) == (12, 8)
+    assert int.from_bytes(told[11:], "little") == 1 << 3 | 1 << 4
+    for node in ask.step.motes:
+        # Another one of the motes and epochs that were asked for is not joined.
+        found = [(3, 1, 12, 0, 500), (3, 1, 20, 0, 500)] if node == ask.step.motes[0] else []
+        answer(node, b"".join(struct.pack("<HHIBH", *one) for one in found))
+    assert ask.over
+    assert ask.complete
+    assert [(one.node, one.epoch, one.values) for one in ask.tuples()] == [(3, 12, (500, 3450))]
+
+
+def test_where_a_part_has_nothing_the_next_is_not_asked() -> None:
+    index = made(CLIMATE.replace("JOINT (light FROM 0 TO 2000, temp FROM 10 TO 35)", "light, temp"))
+    ask = IndexAsk(index, [(0, 100), (0, NULL)])
+    asks, sent = IndexAsks(iter(range(1, 99)).__next__), list[tuple[int, int, bytes]]()
+    asks.add(ask)
+    asks.advance(0.0, lambda *one: sent.append(one))
+    for node in ask.step.motes:
+        body = {"node": node, "token": sent[-1][1], "part": 0, "last": 1, "tuples": b""}
+        asks.hear(packets.Stored.parse(packets.Stored.build(body)), 0.0)
+    assert len(sent) == 1
+    assert (ask.over, ask.complete, ask.tuples()) == (True, True, [])
+    silent = IndexAsk(index, [(0, 100), (0, NULL)])
+    asks.add(silent)
+    for second in range(0, 400, 10):
+        asks.advance(second, lambda *_: None)
+    assert silent.over
+    assert silent.missing == sorted(ask.step.motes)
 
 
 def test_a_program_names_as_many_as_it_has_room_for() -> None:
-    many = "CREATE INDEX i ON sensors (light, temp, humidity, voltage, mag_x, mag_y) SAMPLE PERIOD 1 min"
-    statement = index_statements.parse(many)
-    assert isinstance(statement, CreateIndex)
-    index, plan = plan_index(statement, 7, (), motes(("cc2538",), 90))
-    assert 5 < len(index.owners) < 20
-    assert PROGRAM_MAXIMUM - 6 < program_size(merge([plan])) <= PROGRAM_MAXIMUM
+    for named in (f"JOINT ({', '.join(SIX)})", ", ".join(SIX)):
+        statement = index_statements.parse(f"CREATE INDEX i ON sensors ({named}) SAMPLE PERIOD 1 min")
+        assert isinstance(statement, CreateIndex)
+        index, plan = plan_index(statement, 7, (), motes(("cc2538",), 90))
+        assert 6 < len(index.owners) < 20
+        assert PROGRAM_MAXIMUM - 6 < program_size(merge([plan])) <= PROGRAM_MAXIMUM
 
 
 @pytest.mark.parametrize(
@@ -93,7 +179,8 @@ def test_a_program_names_as_many_as_it_has_room_for() -> None:
         (CLIMATE.replace("1 day", "3 year"), None, "is out of range"),
         (CLIMATE.replace("1 day", "1 parsec"), None, "unknown unit 'parsec'"),
         (CLIMATE.replace("sensors", "motes"), None, "an index over 'motes'"),
-        (CLIMATE.replace("light FROM 0 TO 2000", "JOINT (light, humidity)"), None, "an index in parts is not there"),
+        (CLIMATE.replace("JOINT (", "JOINT (JOINT ("), None, "unexpected '('"),
+        (CLIMATE.replace("JOINT (", "humidity, voltage, mag_x, mag_y, JOINT ("), None, "5 parts are too many for 4 motes"),
         (CLIMATE.replace("KEEP", "FOR"), None, "unexpected 'FOR'"),
         ("CREATE INDEX i ON sensors (light, temp", None, "the statement ends too early"),
         (

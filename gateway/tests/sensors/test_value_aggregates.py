@@ -8,8 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from skerry.index.questions import Corners
-from skerry.planner.features.indexing import Axis, Index
+from skerry.planner.features.indexing import Axis, Index, IndexPart
 from skerry.sensors.index_tables import StoredTuple, answered, table_of
 from skerry.sensors.planning import planned
 from skerry.sql.errors import QueryError
@@ -21,8 +20,7 @@ INDEX = Index(
     (Axis(BY_NAME["light"].number, 0, 2000), Axis(BY_NAME["temp"].number, 1000, 3500)),
     30_000,
     86_400_000,
-    Corners(0, 0, 1000, 1000),
-    {1: 0},
+    (IndexPart((0, 1), {1: (0, 0)}),),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
@@ -70,18 +70,18 @@ class Upkeep:
 
 def upkeep(index: Index, motes: Sequence[Mote], capacities: Mapping[int, int], sampling: float) -> Upkeep:
     """Of an index among motes; ``capacities``: bytes by mote, as far as they have told; ``sampling``: J of a tuple."""
-    entries = [axis.entry for axis in index.axes]
     tuples = len(motes) * _DAY_MS / index.period_ms
-    size = FORMAT.header + FORMAT.name + sum(entry.format.size for entry in entries)
-    narrow = all(entry.format.size <= 2 for entry in entries)
-    words = _HEAD_WORDS + (-(-len(entries) // 2) if narrow else len(entries))
-    room = sum(capacities.get(node, CAPACITY) for node in index.owners)
-    sent = energy(size) * _hops(index, motes)
-    kept = room / (words * _WORD) / tuples * _DAY_MS
+    sent, kept = 0.0, math.inf
+    for part in index.parts:
+        sizes = [index.axes[column].entry.format.size for column in part.columns]
+        words = _HEAD_WORDS + (-(-len(sizes) // 2) if max(sizes) <= 2 else len(sizes))
+        room = sum(capacities.get(node, CAPACITY) for node in part.owners)
+        sent += energy(FORMAT.header + FORMAT.name + sum(sizes)) * _hops(part.owners, motes)
+        kept = min(kept, room / (words * _WORD) / tuples * _DAY_MS)
     return Upkeep(tuples, tuples * sampling, tuples * sent, int(kept))
 
 
-def _hops(index: Index, motes: Sequence[Mote]) -> float:
+def _hops(storing: Iterable[int], motes: Sequence[Mote]) -> float:
     """From a mote to one that stores, on average: a hop is as long as those in the tree are in the median."""
     places = {mote.nodeid: (mote.xpos, mote.ypos) for mote in motes}
     links = [
@@ -90,5 +90,5 @@ def _hops(index: Index, motes: Sequence[Mote]) -> float:
         if mote.parent is not None and mote.parent in places
     ]
     hop = max(median(links) if links else 0.0, 0.01)
-    owners = [places[node] for node in index.owners if node in places]
+    owners = [places[node] for node in storing if node in places]
     return fmean(math.ceil(math.dist(place, owner) / hop) for place in places.values() for owner in owners)

@@ -1,4 +1,4 @@
-"""CREATE INDEX: tuples that motes store for each other, where their values say. Source: DIM 2004, 3.1."""
+"""CREATE INDEX: tuples that motes store for each other, where their values say. Source: DIM 2004, 3.1, 4.1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from skerry.catalog.catalog import Mote
 from skerry.expressions import build
-from skerry.index.questions import Corners
+from skerry.index.code import motes_code
+from skerry.index.placement import Position, field_of, place
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, QueryPlan
 from skerry.planner.semantics.scope import SYNONYMS
@@ -49,43 +50,72 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexPart:
+    """What is stored together: ``columns``, by their place among the index's axes. ``owners``: where those stand that store it, in dm, by
+    short address."""
+
+    columns: tuple[int, ...]
+    owners: Mapping[int, Position]
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
-    """``number``: how motes call it; ``owners``: codes of the zones in which those stand that store, by short address."""
+    """``number``: how motes call it."""
 
     name: str
     number: int
     axes: tuple[Axis, ...]
     period_ms: int
     keep_ms: int
-    field: Corners
-    owners: Mapping[int, int]
+    parts: tuple[IndexPart, ...]
+
+    @property
+    def owners(self) -> dict[int, Position]:
+        """Those of all parts: none is of two."""
+        return {node: place for part in self.parts for node, place in part.owners.items()}
+
+    def names(self, part: IndexPart) -> str:
+        """Of a part's attributes."""
+        return ", ".join(self.axes[column].entry.name for column in part.columns)
 
     def encode(self) -> tuple[int, ...]:
         """An Index of the protocol."""
-        more = [packets.IndexRange.build({"low": axis.low, "high": axis.high}) for axis in self.axes]
-        more += [packets.IndexOwner.build({"node": n, "code": code}) for n, code in self.owners.items()]
-        corners = {name: getattr(self.field, name) for name in ("left", "bottom", "right", "top")}
-        return tuple(packets.Index.build({"index": self.number, **corners, "more": b"".join(more)}))
+        more = [
+            packets.IndexPart.build(
+                {"columns": sum(1 << column for column in part.columns), "owners": len(part.owners)}
+            )
+            for part in self.parts
+        ]
+        more += [packets.IndexRange.build({"low": axis.low, "high": axis.high}) for axis in self.axes]
+        more += [
+            packets.IndexOwner.build({"node": node, "x": x, "y": y}) for node, (x, y) in self.owners.items()
+        ]
+        return tuple(
+            packets.Index.build({"index": self.number, "parts": len(self.parts), "more": b"".join(more)})
+        )
 
     def to_list(self) -> list[Any]:
         """For JSON."""
-        field = self.field
         return [
             self.name,
             self.number,
             [[axis.attribute, axis.low, axis.high] for axis in self.axes],
             self.period_ms,
             self.keep_ms,
-            [field.left, field.bottom, field.right, field.top],
-            [list(owner) for owner in self.owners.items()],
+            [
+                [list(part.columns), [[node, *place] for node, place in part.owners.items()]]
+                for part in self.parts
+            ],
         ]
 
     @classmethod
     def from_list(cls, data: list[Any]) -> Index:
         """The index that :meth:`to_list` wrote."""
-        name, number, axes, period_ms, keep_ms, corners, owners = data
-        of = Corners(*corners)
-        return cls(name, number, tuple(Axis(*axis) for axis in axes), period_ms, keep_ms, of, dict(owners))
+        name, number, axes, period_ms, keep_ms, parts = data
+        stored = tuple(
+            IndexPart(tuple(columns), {node: (x, y) for node, x, y in owners}) for columns, owners in parts
+        )
+        return cls(name, number, tuple(Axis(*axis) for axis in axes), period_ms, keep_ms, stored)
 
     def to_dict(self) -> dict[str, Any]:
         """For people and programs: ranges in SI."""
@@ -104,6 +134,13 @@ class Index:
             "period_ms": self.period_ms,
             "keep_ms": self.keep_ms,
             "stored_by": sorted(self.owners),
+            "parts": [
+                {
+                    "attributes": [self.axes[column].entry.name for column in part.columns],
+                    "stored_by": sorted(part.owners),
+                }
+                for part in self.parts
+            ],
         }
 
 
@@ -120,26 +157,47 @@ def define(statement: CreateIndex, number: int, taken: Collection[str], motes: S
     if not 1000 <= statement.keep_ms <= _KEEP_MAXIMUM_MS:
         hint = f"write {duration_text(1000)} to {duration_text(_KEEP_MAXIMUM_MS)}, as in KEEP 1 day"
         raise QueryError(f"KEEP {duration_text(statement.keep_ms)} is out of range", hint, statement.keep)
-    field = _field(motes, name.span)
-    codes = {
-        mote.nodeid: field.code(round(mote.xpos * 100), round(mote.ypos * 100))
-        for mote in motes
-        if mote.board in STORING
+    _check_places(motes, name.span)
+    places = {
+        mote.nodeid: (round(mote.xpos * 10), round(mote.ypos * 10)) for mote in motes if mote.board in STORING
     }
-    if not codes:
+    if not places:
         boards = ", ".join(sorted({mote.board for mote in motes}))
         hint = f"{' and '.join(STORING)} motes can, as they have the flash: add one"
         raise QueryError(f"no mote of this network can store: all are {boards}", hint, name.span)
-    # Of those that stand in one zone one.
-    alone = {code: node for node, code in sorted(codes.items(), reverse=True)}
-    owners = {node: code for code, node in sorted(alone.items())}
-    return Index(name.name, number, axes, period, int(statement.keep_ms), field, owners)
+    # Of those that stand in one place one.
+    alone = {place: node for node, place in sorted(places.items(), reverse=True)}
+    owners = {node: place for place, node in sorted(alone.items(), key=lambda one: one[1])}
+    groups, next_column = [], 0
+    for size in statement.parts:
+        groups.append(tuple(range(next_column, next_column + size)))
+        next_column += size
+    parts = _parts(groups, owners, name.span)
+    return Index(name.name, number, axes, period, int(statement.keep_ms), parts)
 
 
-def with_owners(index: Index, count: int) -> Index:
-    """The same where so many of its motes store, all over the field."""
-    order = list(index.owners.items())
-    return replace(index, owners=dict(order[i * len(order) // count] for i in range(count)))
+def with_owners(index: Index, count: int, span: ast.Span) -> Index:
+    """The same where so many of its motes store, all over the field. Raises QueryError."""
+    order = sorted(index.owners.items())
+    left = dict(order[i * len(order) // count] for i in range(count))
+    return replace(index, parts=_parts([part.columns for part in index.parts], left, span))
+
+
+def _parts(
+    groups: Sequence[tuple[int, ...]], owners: Mapping[int, Position], span: ast.Span
+) -> tuple[IndexPart, ...]:
+    """What is stored where: each part has motes in proportion to its attributes. Raises QueryError."""
+    nodes, places = list(owners), list(owners.values())
+    found = place(motes_code(), field_of(places), places, groups, [len(group) for group in groups])
+    if found is None:
+        hint = "JOINT (light, temp) stores attributes together, in one part"
+        text = (
+            f"{len(groups)} parts are too many for {len(owners)} motes that store, as each takes one at least"
+        )
+        raise QueryError(text, hint, span)
+    return tuple(
+        IndexPart(part.attributes, {nodes[mote]: places[mote] for mote in part.motes}) for part in found
+    )
 
 
 def _axes(statement: CreateIndex) -> tuple[Axis, ...]:
@@ -189,18 +247,16 @@ def _period(statement: CreateIndex) -> int:
     return int(period)
 
 
-def _field(motes: Iterable[Mote], span: ast.Span) -> Corners:
-    """Where the motes stand. Raises QueryError."""
+def _check_places(motes: Iterable[Mote], span: ast.Span) -> None:
+    """Whether it is known where the motes stand. Raises QueryError."""
     places = [(round(mote.xpos * 100), round(mote.ypos * 100)) for mote in motes]
     if len(set(places)) < 2:
         hint = "tell each mote where it stands, as in skerry run set_position 3.5,4 --mote 7"
         raise QueryError("the motes' positions are not known", hint, span)
-    xs, ys = zip(*places, strict=True)
-    farthest = max(map(abs, (*xs, *ys)))
+    farthest = max(abs(side) for place in places for side in place)
     if farthest > PLACE_MAXIMUM * 10:
         hint = f"records are sent to places within {PLACE_MAXIMUM / 10:g} m of the origin along each axis"
         raise QueryError(f"a mote stands {farthest / 100:g} m away", hint, span)
-    return Corners(min(xs), min(ys), max(xs) + 1, max(ys) + 1)
 
 
 def plan_of(index: Index, text: str) -> QueryPlan:

@@ -28,8 +28,8 @@ _WINDOW, _EPOCHS = 3, 10
 _AVERAGE, _DELTA, _PULSE = 9, 11, 12
 #: struct ring of a storage point.
 _RING = 6
-#: struct waiting of an index, and so many tuples, each a struct wire_index_tuple and its values.
-_WAITING, _TUPLES, _TUPLE = 1, 6, 12
+#: struct waiting of an index, and so many tuples, each a struct held and its values.
+_WAITING, _TUPLES, _TUPLE = 2, 10, 10
 #: struct scan of a join, without the values of its attributes.
 _SCAN = 29
 #: struct state of a semantic routing tree, with what each of 24 neighbours told.
