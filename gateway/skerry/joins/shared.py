@@ -74,6 +74,9 @@ class SharedMatches:
                 reach = member.distance[one][other]
                 if reach < min(self._distance[one][other], UNBOUNDED):
                     own &= np.abs(times - self._times[other]) <= reach
+        if not own.any():
+            # A field that no row has which met has no type, and conditions on it cannot be evaluated.
+            return np.zeros(0, np.int64)
         alone = []
         for condition in member.conditions:
             form = _form(member, condition)

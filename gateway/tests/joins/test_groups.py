@@ -71,6 +71,24 @@ def test_joins_share_rows_and_each_has_its_own_answers() -> None:
     assert {need.retention_us for need in group.needs.values()} == {2 * SECOND}
 
 
+def test_joins_that_share_a_condition_have_no_answers_where_no_rows_meet() -> None:
+    less = Compared("<", Column("a", "level"), Column("b", "level"))
+    group = Group(SCHEMAS, "HW", SECOND)
+    group.add("short", join(1, less))
+    group.add("long", join(3, less))
+    operator = Operator(group)
+    assert {name: table.num_rows for name, table in operator.advance({}, 0).items()} == {
+        "short": 0,
+        "long": 0,
+    }
+    rows = Intake(group).take({name: part for name, part in batch(0, 100).items() if name == "s"})
+    assert sum(map(len, rows.values())) == 50
+    assert {name: table.num_rows for name, table in operator.advance(rows, 0).items()} == {
+        "short": 0,
+        "long": 0,
+    }
+
+
 def test_rows_are_kept_until_progress_exceeds_their_time_by_the_window() -> None:
     running = SingleJoin(join(10), SCHEMAS, "HW")
     most = 0
