@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +18,7 @@ import pytest
 from gateway.tests.joins import users_joins
 from gateway.tests.joins.drawn import SECOND, SITES, TEXTS, Row, draw_any
 from gateway.tests.joins.users_joins import Aggregated
-from gateway.tests.process import Daemon, wait_for
+from gateway.tests.process import Daemon, said, wait_for
 from gateway.tests.sources.line_server import LineServer, Reader, eventually
 from skerry.joins.join import Join
 from skerry.planner.model import source_windows as windows
@@ -152,8 +155,10 @@ def _check_further(daemon: Daemon, further: Reader, three: LineServer) -> None:
 
 #: Joins beside each other on one gateway, twice; and of what is there then, asked of the past.
 BESIDE, PAST = 125, 50
-#: Rows of a batch before and behind a crash; and how far behind it are the rows that end it, in µs.
+#: Rows of a batch until another stream is silent; and how far behind it are the rows that end it, in µs.
 HALF, LAST = 60, 3600 * SECOND
+#: What is killed while rows come: the gateway, Spark's driver, its JVM with all executors, or the Python of these; how often in each batch.
+ENDS, KILLS = ("gateway", "driver", "java", "workers"), (3, 2)
 #: Until all of them have answered, on a machine that does much else.
 LONGEST_S = 1200
 WINDOWS_WAIT_US = 1000 * windows.WAIT_MS
@@ -179,18 +184,18 @@ def test_three_hundred_drawn_joins_of_one_gateway_answer_what_duckdb_does(
     ada.execute(users_joins.insert([server.address for server in eight]))
     # Has all of them open, whichever sources a join selects.
     ada.query("SELECT n FROM drawn", linger_s=None)
-    for batch in range(2):
+    ends = [*ENDS, chance.choice(ENDS)]
+    chance.shuffle(ends)
+    for batch, kills in enumerate(KILLS):
         since = daemon.client().status()["rows"]
         asked = [DrawnQuery.draw(chance, drawn_seed + BESIDE * batch + place) for place in range(BESIDE)]
         readers = [Reader(ada.query(one.sql, linger_s=None)) for one in asked]
         wait_for(lambda: all(server.listeners == 1 for server in eight))
         sent = Sent(chance, eight, daemon, since, 10**15 + 2 * batch * LAST)
+        at = sorted(chance.sample(range(1, 2 * HALF), kills))
+        sent.kills = {row: ends.pop() for row in at}
+        print(f"batch {batch}: killed before rows {sent.kills}")
         sent.send(0, HALF)
-        if batch == 0:
-            daemon.kill()
-            wait_for(lambda: sum(server.listeners for server in eight) == 0)
-            daemon.start()
-            wait_for(lambda: all(server.listeners == 1 for server in eight))
         sent.send(HALF, 2 * HALF)
         sent.end()
         there, total = users_joins.logged(daemon.data, since), 0
@@ -201,8 +206,10 @@ def test_three_hundred_drawn_joins_of_one_gateway_answer_what_duckdb_does(
             assert Counter(map(users_joins.given, reader.got)) == expected, one.said
             total += count
         assert total > BESIDE
+        assert sum(len(reader.got) for reader in readers) == total, "none came twice meanwhile"
         for reader in readers:
             reader.rows.stop()
+    assert ends == []
     there, total = users_joins.logged(daemon.data, 0), 0
     for place in range(PAST):
         one = DrawnQuery.draw(chance, drawn_seed + 2 * BESIDE + place)
@@ -257,7 +264,8 @@ class DrawnQuery:
 
 @dataclass
 class Sent:
-    """Rows of eight sources in four streams, one of which is silent; ``since``: the log's length before them."""
+    """Rows of eight sources in four streams, one of which is silent; ``since``: the log's length before them; ``kills``: what is killed
+    before which row."""
 
     chance: random.Random
     servers: list[LineServer]
@@ -265,15 +273,49 @@ class Sent:
     since: int
     begin_us: int
     count: int = 0
+    kills: Mapping[int, str] = field(default_factory=dict)
 
     def send(self, first: int, end: int) -> None:
         """Some more, until all are in the log."""
         silent = self.chance.randrange(4)
         for n in range(first, end):
+            what = self.kills.get(n)
+            if what == "gateway":
+                self._kill_gateway()
+            elif what is not None:
+                wait_for(lambda what=what: self._kill_in_spark(what))
             late = self.chance.choice([0, 0, 0, 1, 3, 11]) * SECOND if self.chance.random() < 0.3 else 0
             of = self.chance.choice([place for place in range(len(self.servers)) if place // 2 != silent])
             self._send(of, n, self.begin_us + n * SECOND // 3 - late + n)
         self._wait()
+
+    def _kill_gateway(self) -> None:
+        # What a line's server has sent is nowhere else than in the log.
+        self._wait()
+        self.daemon.kill()
+        wait_for(lambda: sum(server.listeners for server in self.servers) == 0)
+        self.daemon.start()
+        wait_for(lambda: all(server.listeners == 1 for server in self.servers))
+
+    def _kill_in_spark(self, what: str) -> bool:
+        """Whether it ran, and was killed; rows come meanwhile."""
+        daemon = self.daemon
+        if daemon.client().status()["spark"]["state"] != "running":
+            return False
+        started = daemon.started()
+        drivers = [pid for pid in started if "skerry.spark.driver" in said(pid, "cmdline")]
+        killed = drivers
+        if what == "java":
+            killed = [pid for pid in started if said(pid, "comm").strip() == "java"]
+        elif what == "workers":
+            killed = [pid for pid in started if "pyspark.daemon" in said(pid, "cmdline")]
+        for pid in killed:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if what != "workers":
+            # The state above is as it was until then.
+            wait_for(lambda: not {*drivers} & {*daemon.started()})
+        return bool(killed)
 
     def end(self) -> None:
         """So much later that all answers from before are there."""
