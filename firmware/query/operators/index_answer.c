@@ -64,7 +64,10 @@ static void fill(struct question *question, const void *bytes, uint8_t length)
 
 static bool asks_name(const struct question *question, const struct tuple_name *name)
 {
-    uint8_t bits = question->names.bits, mote = bits ? (uint8_t)(name->mote % bits) : 0;
+    uint8_t bits = question->names.bits;
+    uint8_t mote = 0;
+    if (bits)
+        mote = (uint8_t)(name->mote % bits);
     return name->sequence >= question->names.first &&
            (question->names.more == UINT16_MAX ||
             name->sequence - question->names.first <= question->names.more) &&
