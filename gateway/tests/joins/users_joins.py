@@ -57,8 +57,8 @@ class Aggregated:
     def draw(cls, chance: random.Random, join: Join) -> tuple[Join, Aggregated]:
         """And the join that it is of."""
         item, name, level = (chance.choice(join.aliases) for _ in range(3))
-        # Rows of two batches are up to two hours apart, fewer than a thousand of the landmark's windows.
-        windows = chance.choice([(3, 3), (10, 5), (20, 4), (0, 8)])
+        # All rows of two batches are within three hours, fewer than a thousand of the landmark's windows: the past may bring all at once.
+        windows = chance.choice([(3, 3), (10, 5), (20, 4), (0, 16)])
         select = Column(item, "item"), Column(name, "name"), Column(level, "level")
         return replace(join, select=select), cls(item, name, level, chance.random() < 0.7, *windows)
 
