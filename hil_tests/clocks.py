@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skerry_protocol.packets import TICKS_PER_SECOND, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import TICKS_PER_SECOND
 from skerry_testbed.pytest import NetworkHandle
 
 #: At 250 kbit/s preamble and SFD take 5 bytes of 32 us.

@@ -22,7 +22,7 @@ from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.storage.log.record import Block
 from skerry.storage.log.stream_log import StreamLog, read
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.pytest import NetworkHandle
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skerry_protocol.packets import PacketType, SlotsEntry
+from skerry_protocol.beacons import SlotsEntry
+from skerry_protocol.codes import PacketType
 from skerry_testbed.pytest import NetworkHandle
 
 #: Lengths that slots may have, in cells, and the last level of each band that has one length (firmware/net/mac/slot_table.c).

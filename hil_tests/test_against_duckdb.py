@@ -37,7 +37,8 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import QUERIES_MAXIMUM, Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
+from skerry_protocol.limits import QUERIES_MAXIMUM
 from skerry_testbed.network import Environment, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid
 from skerry_testbed.queries import rows

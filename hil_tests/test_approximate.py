@@ -17,7 +17,8 @@ from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry_protocol.packets import FOREVER, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import FOREVER
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc
 
 #: Sensors give tenths of a degree; the tolerance, degC; how far places are from the field's mean, and noise from a place's.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from skerry_protocol.packets import CommandOp, Invariant, PacketType
+from skerry_protocol.codes import CommandOp, Invariant, PacketType
 from skerry_testbed.built import BUILD
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skerry.ingest.partial_states import from_packet, merge_partials
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

@@ -8,7 +8,7 @@ import pytest
 
 from hil_tests.soaked import soaked
 from hil_tests.users import Users
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 from skerry_testbed.queries import ask, create_srt, rows
 

@@ -10,8 +10,9 @@ import pytest
 
 from skerry.ingest.partial_states import from_packet
 from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.codes import CommandOp, CommandStatus, PacketType
 from skerry_protocol.commands import ACTION_BY_NAME, event_number
-from skerry_protocol.packets import BROADCAST, CommandOp, CommandStatus, PacketType
+from skerry_protocol.limits import BROADCAST
 from skerry_testbed.network import Environment, Field, Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

@@ -31,8 +31,8 @@ from skerry.storage.history.store import History
 from skerry.storage.log.record import RECORD, Block, Kind
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
+from skerry_protocol.codes import PacketType
 from skerry_protocol.extensions import ExtensionError
-from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
 from skerry_testbed.queries import ask

@@ -15,7 +15,7 @@ from skerry.planner.model.plans import Difference, Feed, QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sharing.demand import Demand
 from skerry.streams.stream import Derived, Source, Stream
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
 from skerry_testbed.queries import ask, rows

@@ -6,7 +6,7 @@ import pytest
 
 from hil_tests.clocks import time_errors
 from hil_tests.lab import on_time
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Crystals, Mote, Network, check
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

@@ -10,7 +10,8 @@ from hil_tests.lab import on_time
 from hil_tests.storing import needs_compiler, storing_image
 from skerry.catalog.flash import FlashReports
 from skerry.planner.model.storage_points import Point
-from skerry_protocol.packets import BROADCAST, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import BROADCAST
 from skerry_testbed.core import World
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
 from skerry_testbed.queries import ask, create

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import NO_LEVEL
 from skerry_protocol.mac import CHANNEL_DEFAULT, CHANNELS_DEFAULT
-from skerry_protocol.packets import NO_LEVEL, PacketType
 from skerry_testbed.network import Interference
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

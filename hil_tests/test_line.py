@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 from skerry_protocol import codec
+from skerry_protocol.codes import CommandOp, PacketType
 from skerry_protocol.framing import FrameKind, LinkFrame
-from skerry_protocol.packets import PROTOCOL_VERSION, CommandOp, PacketType
+from skerry_protocol.limits import PROTOCOL_VERSION
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
 from skerry_testbed.queries import ask, rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from skerry.catalog import Catalog
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
 from skerry_testbed.queries import ask, rows

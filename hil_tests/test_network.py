@@ -11,7 +11,7 @@ from hil_tests.clocks import time_errors
 from hil_tests.soaked import soaked
 from skerry.ingest.partial_states import from_packet
 from skerry_protocol import codec, mac
-from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
+from skerry_protocol.codes import CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Mote, Radio
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

@@ -22,7 +22,7 @@ from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
 from skerry.service.pair_places import ROOM, Places, Way, clause, places
 from skerry_protocol.codec import decode_values
-from skerry_protocol.packets import CommandOp, PacketType
+from skerry_protocol.codes import CommandOp, PacketType
 from skerry_testbed.network import Environment, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid
 from skerry_testbed.queries import rows

@@ -14,7 +14,7 @@ from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sharing.demand import Demand
-from skerry_protocol.packets import Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hil_tests.desk import Desk
-from skerry_protocol.packets import QUERIES_MAXIMUM
+from skerry_protocol.limits import QUERIES_MAXIMUM
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from skerry.network.pings import vector
-from skerry_protocol.packets import NO_NODE, TICKS_PER_SECOND, CommandOp, Outcome, PacketType, Ping
+from skerry_protocol.codes import CommandOp, Outcome, PacketType
+from skerry_protocol.limits import NO_NODE, TICKS_PER_SECOND
+from skerry_protocol.ways import Ping
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
 from skerry_testbed.queries import ask, rows

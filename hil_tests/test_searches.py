@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from skerry.network.searches import Searched, arguments
 from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.codes import CommandOp, PacketType
 from skerry_protocol.commands import ACTION_BY_NAME
-from skerry_protocol.packets import BROADCAST, CommandOp, PacketType
+from skerry_protocol.limits import BROADCAST
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
 

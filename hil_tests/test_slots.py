@@ -10,7 +10,7 @@ import pytest
 from hil_tests.slots import agree, slots, until_switched
 from hil_tests.soaked import soaked
 from skerry.planner.model.plans import MoteQuery
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

@@ -14,7 +14,8 @@ from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry_protocol.packets import FOREVER, Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
+from skerry_protocol.limits import FOREVER
 from skerry_testbed.network import Environment, Field, Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc
 

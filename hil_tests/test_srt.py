@@ -9,8 +9,8 @@ import pytest
 
 from skerry.ingest.partial_states import Partial, from_packet, merge_partials
 from skerry.planner.model.plans import MoteQuery
+from skerry_protocol.codes import CommandOp, PacketType, RefusalReason
 from skerry_protocol.commands import ACTIONS
-from skerry_protocol.packets import CommandOp, PacketType, RefusalReason
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 from skerry_testbed.queries import ask, create_srt, rows, senders
 

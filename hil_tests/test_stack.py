@@ -7,7 +7,7 @@ import re
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.built import PROJECT
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, grid

@@ -9,7 +9,7 @@ import pytest
 
 from skerry.ingest.partial_states import from_packet, merge_partials
 from skerry.planner.model.storage_points import Point
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Environment, Fault, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
 from skerry_testbed.queries import LEAD_S, ask, create, rows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skerry_protocol.packets import NO_LEVEL, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import NO_LEVEL
 from skerry_testbed.pytest import NetworkHandle
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from skerry.planner.model.plans import Difference, QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sharing.demand import Demand
-from skerry_protocol.packets import NO_LEVEL, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import NO_LEVEL
 from skerry_testbed.pytest import NetworkHandle
 
 

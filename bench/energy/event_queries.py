@@ -13,8 +13,10 @@ from bench.measuring.emulated import described, install, started
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column, Result
+from skerry_protocol.codes import CommandOp
 from skerry_protocol.commands import event_number
-from skerry_protocol.packets import BROADCAST, CommandOp, Event
+from skerry_protocol.limits import BROADCAST
+from skerry_protocol.records import Event
 from skerry_testbed.network import Field
 from skerry_testbed.pytest import disc, line_of
 

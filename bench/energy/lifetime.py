@@ -16,7 +16,7 @@ from bench.runner.recorder import Recorder
 from bench.runner.result import Column
 from skerry.planner.model.lifetime_budget import CAPACITY, EMPTY, FULL
 from skerry.planner.physical.merge import merge
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Field
 from skerry_testbed.pytest import MoteHandle, disc, line_of
 

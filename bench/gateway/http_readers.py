@@ -21,7 +21,7 @@ from bench.runner.result import Column
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
 from skerry_protocol import codec
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 #: Rows a second on the line, in so many steps.
 RATE, STEPS = 200, 10

@@ -15,8 +15,8 @@ from skerry.ingest.ingest import Ingest
 from skerry.network.link.endpoint import Endpoint
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
 
 
 @dataclass(frozen=True)

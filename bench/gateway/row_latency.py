@@ -19,7 +19,8 @@ from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from gateway.tests.process import wait_for
 from skerry_protocol import codec, mac
-from skerry_protocol.packets import PacketError, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import PacketError
 from skerry_testbed.core import AirFrame
 from skerry_testbed.pytest import disc, grid
 from skerry_testbed.runner import Testbed

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from gateway.tests.peer import RootPeer
 from skerry_protocol import codec
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 #: Sample period of all motes, in s of network time.
 PERIOD_S = 10

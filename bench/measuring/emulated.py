@@ -10,7 +10,7 @@ from typing import Any
 from bench.measuring.plans import query_of
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.program import encode
-from skerry_protocol.packets import FOREVER
+from skerry_protocol.limits import FOREVER
 from skerry_testbed.network import Environment, Field, Mote, Network, Radio, check
 from skerry_testbed.pytest import NetworkHandle
 

@@ -18,8 +18,9 @@ from typing import Any
 from cobs import cobs
 
 from skerry_protocol import codec
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import ACKS, REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PROTOCOL_VERSION, PacketType
+from skerry_protocol.limits import PROTOCOL_VERSION
 
 #: Numbers of a root and of its motes behind it.
 SPAN, MOTES = 100, 20

@@ -12,7 +12,7 @@ from bench.measuring.emulated import advance_to, described, install, next_epoch,
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from hil_tests.lab import positions
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Field, Mote
 from skerry_testbed.pytest import disc
 

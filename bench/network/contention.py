@@ -14,7 +14,7 @@ from bench.measuring.emulated import described, started
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.pytest import disc, grid
 from skerry_testbed.queries import ask, rows
 

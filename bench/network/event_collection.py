@@ -25,8 +25,10 @@ from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column, Spread
 from hil_tests.lab import heard, lab
+from skerry_protocol.codes import CommandOp, PacketType
 from skerry_protocol.commands import event_number
-from skerry_protocol.packets import BROADCAST, CommandOp, Event, PacketType
+from skerry_protocol.limits import BROADCAST
+from skerry_protocol.records import Event
 from skerry_testbed.network import Environment, Field, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid
 from skerry_testbed.queries import ask

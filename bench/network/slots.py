@@ -13,7 +13,7 @@ from bench.runner.recorder import Recorder
 from bench.runner.result import Cell, Column
 from hil_tests.lab import on_time
 from skerry.planner.model.plans import MoteQuery
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Mote, Radio
 from skerry_testbed.pytest import NetworkHandle, disc, grid, line_of
 from skerry_testbed.queries import ask, rows

@@ -17,7 +17,7 @@ from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
 from skerry.ingest.partial_states import Partial, from_packet, merge_partials
-from skerry_protocol.packets import Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
 from skerry_testbed.network import Field, Mote
 from skerry_testbed.pytest import disc
 

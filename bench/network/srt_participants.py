@@ -21,7 +21,8 @@ from bench.runner.recorder import Recorder
 from bench.runner.result import Cell, Column, Result
 from hil_tests.lab import lab
 from skerry.planner.features.srt import Srt
-from skerry_protocol.packets import PacketType, SlotsEntry, SrtEntry
+from skerry_protocol.beacons import SlotsEntry, SrtEntry
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Mote, Network
 from skerry_testbed.pytest import NetworkHandle, disc
 from skerry_testbed.queries import ask, create_srt, senders

@@ -17,7 +17,7 @@ from bench.network.srt_participants import JOIN_S, placed
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.pytest import NetworkHandle
 from skerry_testbed.queries import ask, create_srt
 

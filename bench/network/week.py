@@ -9,7 +9,7 @@ from statistics import median
 from bench.measuring.emulated import described, install, next_epoch, started
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import disc, grid
 

@@ -14,7 +14,8 @@ from bench.runner.result import Column
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, constant, instruction
 from skerry_protocol.codec import encode_program
-from skerry_protocol.packets import FOREVER, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FOREVER
 from skerry_testbed.pytest import disc, line_of
 
 OPERATIONS = 20

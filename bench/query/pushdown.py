@@ -21,7 +21,7 @@ from skerry.planner.physical.condition_order import SamplingPlan, considered
 from skerry.planner.physical.program import encode
 from skerry.planner.physical.pushdown import changing
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.pytest import disc, grid
 
 TRACES = ("drawn anew", "rising", "falling")

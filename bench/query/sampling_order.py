@@ -20,7 +20,7 @@ from skerry.expressions.assembler import assemble
 from skerry.expressions.expression import conjuncts
 from skerry.planner.physical.program import encode
 from skerry_protocol.codec import decode_program, encode_program
-from skerry_protocol.packets import QueryFlag
+from skerry_protocol.codes import QueryFlag
 from skerry_testbed.pytest import disc, grid
 
 #: Readings that pass and do not pass the conditions.

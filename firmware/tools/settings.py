@@ -1,4 +1,4 @@
-"""Writes a mote's settings: Intel hex for an EEPROM, or the bytes of a page of flash (*.bin); see Settings in skerry_protocol.packets."""
+"""Writes a mote's settings: Intel hex for an EEPROM, or the bytes of a page of flash (*.bin); see skerry_protocol.settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from skerry_protocol.mac import CHANNEL_DEFAULT, CHANNELS_DEFAULT, PAN_DEFAULT, channel_mask
-from skerry_protocol.packets import SETTINGS_MAGIC, Settings
+from skerry_protocol.settings import SETTINGS_MAGIC, Settings
 
 #: A position is in cm, in 32 bits.
 METRES_MAXIMUM = 20_000_000

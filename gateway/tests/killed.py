@@ -18,7 +18,7 @@ import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
 from skerry_protocol import codec
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 MOTES = range(1, 8)
 #: The first epoch: later than the root's clock, by which users' queries begin, will come to.

@@ -10,8 +10,8 @@ from collections import deque
 
 from gateway.tests.ports import free_port
 from skerry_protocol import codec
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
 
 
 class RootPeer:

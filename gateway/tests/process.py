@@ -18,7 +18,7 @@ from gateway.tests.ports import free_port
 from skerry.client.operator import Operator
 from skerry.storage import operator_key
 from skerry_protocol import codec
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 #: What most tests ask.
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"

@@ -17,7 +17,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry_protocol.packets import FOREVER
+from skerry_protocol.limits import FOREVER
 from skerry_testbed.line import Line
 from skerry_testbed.network import load
 from skerry_testbed.queries import LEAD_S, rows

@@ -24,7 +24,8 @@ from typing import Any
 from construct import Container, ListContainer
 
 from skerry_protocol import codec, mac
-from skerry_protocol.packets import PacketError, PacketType, VersionMismatchError
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import PacketError, VersionMismatchError
 from skerry_testbed.duration import seconds
 from skerry_testbed.network import Network, NetworkError, load
 from skerry_testbed.runner import Testbed

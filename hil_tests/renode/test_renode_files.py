@@ -15,7 +15,8 @@ from robot.api import TestSuite as Suite
 
 from hil_tests.renode import compare
 from skerry_protocol import codec, mac
-from skerry_protocol.packets import PacketType, Settings
+from skerry_protocol.codes import PacketType
+from skerry_protocol.settings import Settings
 from skerry_testbed.built import BUILD, PROJECT
 from skerry_testbed.network import Environment, Fault, Field, Mote, Network, NetworkError, Radio, check, load
 from skerry_testbed.pytest import MakeNetwork, disc, line_of

@@ -9,16 +9,12 @@ from typing import Any, NamedTuple
 
 from construct import Construct, ConstructError, Container
 
-from skerry_protocol.packets import (
-    BODIES,
-    PACKET_MAXIMUM,
-    PROTOCOL_VERSION,
-    PacketError,
-    PacketType,
-    QueryProgram,
-    Tally,
-    VersionMismatchError,
-)
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import PacketError, VersionMismatchError
+from skerry_protocol.limits import PACKET_MAXIMUM, PROTOCOL_VERSION
+from skerry_protocol.packets import BODIES
+from skerry_protocol.programs import QueryProgram
+from skerry_protocol.records import Tally
 
 #: Bytes of a whole Tally.
 _TALLY = Tally.sizeof()

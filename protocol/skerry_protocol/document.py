@@ -29,173 +29,189 @@ from construct import (
     Struct,
 )
 
-from skerry_protocol import attributes, bytecode, commands, framing, mac, packets
+from skerry_protocol import (
+    attributes,
+    beacons,
+    bytecode,
+    codes,
+    commands,
+    dissemination,
+    framing,
+    limits,
+    mac,
+    programs,
+    records,
+    searches,
+    serial_line,
+    settings,
+    ways,
+)
 
 _SCALARS = {
     id(Int8ul): "u8", id(Byte): "u8", id(Int16ul): "u16", id(Int16sl): "i16", id(Int32ul): "u32", id(Int32sl): "i32",
 }  # fmt: skip
 
 #: What each packet is for, who sends it, and on which medium.
-_PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
-    packets.PacketType.BEACON: (
-        packets.Beacon,
+_PACKETS: dict[codes.PacketType, tuple[Struct[Any, Any], str]] = {
+    codes.PacketType.BEACON: (
+        beacons.Beacon,
         "Broadcast by every mote in the tree: tree, time, query version.",
     ),
-    packets.PacketType.QUERY_INSTALL: (
-        packets.QueryInstall,
+    codes.PacketType.QUERY_INSTALL: (
+        dissemination.QueryInstall,
         "A fragment of a query program, from the gateway and from mote to mote.",
     ),
-    packets.PacketType.QUERY_STOP: (packets.QueryStop, "Ends a query, the same way."),
-    packets.PacketType.QUERY_REQUEST: (
-        packets.QueryRequest,
+    codes.PacketType.QUERY_STOP: (dissemination.QueryStop, "Ends a query, the same way."),
+    codes.PacketType.QUERY_REQUEST: (
+        dissemination.QueryRequest,
         "From a mote that hears of a newer query version to the one it heard it from.",
     ),
-    packets.PacketType.COMMAND: (packets.Command, "From the gateway to one mote or all."),
-    packets.PacketType.BUNDLE: (
-        packets.Bundle,
+    codes.PacketType.COMMAND: (dissemination.Command, "From the gateway to one mote or all."),
+    codes.PacketType.BUNDLE: (
+        records.Bundle,
         "From a mote to its parent, unacknowledged one at a time; repeated unchanged, with the same MAC "
         "sequence number, until acknowledged.",
     ),
-    packets.PacketType.RESULT: (packets.Result, "One row of a query of plain rows."),
-    packets.PacketType.SERIES: (
-        packets.Series,
+    codes.PacketType.RESULT: (records.Result, "One row of a query of plain rows."),
+    codes.PacketType.SERIES: (
+        records.Series,
         "Rows of a query with a sample period below a second, of epochs one after the other.",
     ),
-    packets.PacketType.PARTIAL: (
-        packets.Partial,
+    codes.PacketType.PARTIAL: (
+        records.Partial,
         "The partial state record of an aggregate query and epoch; merged on the way.",
     ),
-    packets.PacketType.STATUS: (packets.Status, "A mote about itself: the catalog's source."),
-    packets.PacketType.FLASH: (
-        packets.Flash,
+    codes.PacketType.STATUS: (records.Status, "A mote about itself: the catalog's source."),
+    codes.PacketType.FLASH: (
+        records.Flash,
         "Behind each STATUS of a mote that keeps rows in flash: how full it is, and how worn.",
     ),
-    packets.PacketType.JOIN: (
-        packets.Join,
+    codes.PacketType.JOIN: (
+        beacons.Join,
         "From a mote to the parent that it has chosen, which listens in its cell from then on.",
     ),
-    packets.PacketType.COMMAND_ACK: (packets.CommandAck, "A mote's answer to a COMMAND."),
-    packets.PacketType.LOG: (packets.Log, "A line of text from a mote."),
-    packets.PacketType.NAMESAKE: (
-        packets.Namesake,
+    codes.PacketType.COMMAND_ACK: (records.CommandAck, "A mote's answer to a COMMAND."),
+    codes.PacketType.LOG: (records.Log, "A line of text from a mote."),
+    codes.PacketType.NAMESAKE: (
+        records.Namesake,
         "To whom else has the sender's number, or to a neighbour that passes it on; and the record of it.",
     ),
-    packets.PacketType.WAY_OPEN: (
-        packets.WayOpen,
+    codes.PacketType.WAY_OPEN: (
+        ways.WayOpen,
         "Opens a way from a mote to another one, or to a place, hop by hop, in control windows.",
     ),
-    packets.PacketType.WAY_STATE: (packets.WayState, "Back along a way: it does not lead on, or to its end."),
-    packets.PacketType.TRAIL: (
-        packets.Trail,
+    codes.PacketType.WAY_STATE: (ways.WayState, "Back along a way: it does not lead on, or to its end."),
+    codes.PacketType.TRAIL: (
+        ways.Trail,
         "From a mote that is to be found to its parent, and on to the root: ways to it follow it down.",
     ),
-    packets.PacketType.CARRIED: (packets.Carried, "A record on a way, in the way's cells."),
-    packets.PacketType.POSITION: (
-        packets.Position,
+    codes.PacketType.CARRIED: (ways.Carried, "A record on a way, in the way's cells."),
+    codes.PacketType.POSITION: (
+        ways.Position,
         "To all in range, in a control window, while a way is opened to a place: where the sender stands.",
     ),
-    packets.PacketType.ARRIVAL: (packets.Arrival, "What became of a PING, told to the gateway."),
-    packets.PacketType.JOINED: (
-        packets.Joined,
+    codes.PacketType.ARRIVAL: (records.Arrival, "What became of a PING, told to the gateway."),
+    codes.PacketType.JOINED: (
+        records.Joined,
         "Two rows of a pair of motes that match, joined at a mote above both.",
     ),
-    packets.PacketType.STORED: (
-        packets.Stored,
+    codes.PacketType.STORED: (
+        records.Stored,
         "Tuples of an index that a mote stores for others: its part of the answer to an INDEX_ASK.",
     ),
-    packets.PacketType.CONTENT: (
-        packets.Content,
+    codes.PacketType.CONTENT: (
+        searches.Content,
         "To all in range, in a control window, while motes are searched for: where the sender stands in the trees, and what is below it.",
     ),
-    packets.PacketType.SEARCH: (
-        packets.Search,
+    codes.PacketType.SEARCH: (
+        searches.Search,
         "From mote to mote along a tree, in control windows: who has such a value?",
     ),
-    packets.PacketType.FOUND: (packets.Found, "What a search has found, and which way it went."),
-    packets.PacketType.REFUSAL: (packets.Refusal, "A mote cannot run a query, and why."),
-    packets.PacketType.EVENT: (
-        packets.Event,
+    codes.PacketType.FOUND: (searches.Found, "What a search has found, and which way it went."),
+    codes.PacketType.REFUSAL: (records.Refusal, "A mote cannot run a query, and why."),
+    codes.PacketType.EVENT: (
+        records.Event,
         "An event that the root has heard, from the root to the gateway. Among motes it travels in a COMMAND.",
     ),
-    packets.PacketType.HELLO: (packets.Hello, "In RESET and RESET_ACK frames on the serial line only."),
-    packets.PacketType.TIME: (packets.Time, "In TIME frames on the serial line only."),
-    packets.PacketType.SESSION: (packets.Session, "From the gateway to the root, on the serial line only."),
+    codes.PacketType.HELLO: (serial_line.Hello, "In RESET and RESET_ACK frames on the serial line only."),
+    codes.PacketType.TIME: (serial_line.Time, "In TIME frames on the serial line only."),
+    codes.PacketType.SESSION: (serial_line.Session, "From the gateway to the root, on the serial line only."),
 }
 
 _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
-    ("NeighbourEntry", packets.NeighbourEntry, "In a BEACON."),
-    ("SrtEntry", packets.SrtEntry, "In a BEACON and a JOIN: the sender's part of a semantic routing tree."),
+    ("NeighbourEntry", beacons.NeighbourEntry, "In a BEACON."),
+    ("SrtEntry", beacons.SrtEntry, "In a BEACON and a JOIN: the sender's part of a semantic routing tree."),
     (
         "SlotsEntry",
-        packets.SlotsEntry,
+        beacons.SlotsEntry,
         "In a BEACON, before any SrtEntry: how long the slots of the levels are.",
     ),
-    ("Stopped", packets.Stopped, "In a QUERY_STOP."),
-    ("RoutedQuery", packets.RoutedQuery, "In a QUERY_REQUEST: a query that not every mote needs."),
-    ("WayPlace", packets.WayPlace, "Behind a WAY_OPEN to a place."),
-    ("Ping", packets.Ping, "The record of a CARRIED."),
+    ("Stopped", dissemination.Stopped, "In a QUERY_STOP."),
+    ("RoutedQuery", dissemination.RoutedQuery, "In a QUERY_REQUEST: a query that not every mote needs."),
+    ("WayPlace", ways.WayPlace, "Behind a WAY_OPEN to a place."),
+    ("Ping", ways.Ping, "The record of a CARRIED."),
     (
         "Answer",
-        packets.Answer,
+        ways.Answer,
         "The record of a CARRIED: a mote that a search has come to has what was asked for.",
     ),
-    ("SearchCommand", packets.SearchCommand, "The arguments of a SEARCH command."),
-    ("ContentTree", packets.ContentTree, "In a CONTENT."),
+    ("SearchCommand", searches.SearchCommand, "The arguments of a SEARCH command."),
+    ("ContentTree", searches.ContentTree, "In a CONTENT."),
     (
         "IndexTuples",
-        packets.IndexTuples,
+        ways.IndexTuples,
         "The record of a CARRIED: a mote's tuples on their way to who stores them.",
     ),
-    ("IndexTuple", packets.IndexTuple, "In an IndexTuples."),
-    ("PairRow", packets.PairRow, "The record of a CARRIED: a row on its way to the mote that joins it."),
+    ("IndexTuple", ways.IndexTuple, "In an IndexTuples."),
+    ("PairRow", ways.PairRow, "The record of a CARRIED: a row on its way to the mote that joins it."),
     (
         "Record",
-        packets.Record,
+        records.Record,
         "In a BUNDLE: a packet without its header.",
     ),
-    ("StaticValue", packets.StaticValue, "In a STATUS."),
-    ("IndexCount", packets.IndexCount, "In a FLASH."),
-    ("AggregateState", packets.AggregateState, "In a PARTIAL."),
-    ("QueryProgram", packets.QueryProgram, "What QUERY_INSTALL fragments make up."),
-    ("ProgramField", packets.ProgramField, "In a QueryProgram."),
-    ("Event", packets.Event, "Arguments of the EVENT command."),
-    ("OnEvent", packets.OnEvent, "In a ProgramField, in place of code: ON EVENT."),
-    ("Store", packets.Store, "In a ProgramField, in place of code: the rows stay on the mote."),
+    ("StaticValue", records.StaticValue, "In a STATUS."),
+    ("IndexCount", records.IndexCount, "In a FLASH."),
+    ("AggregateState", records.AggregateState, "In a PARTIAL."),
+    ("QueryProgram", programs.QueryProgram, "What QUERY_INSTALL fragments make up."),
+    ("ProgramField", programs.ProgramField, "In a QueryProgram."),
+    ("Event", records.Event, "Arguments of the EVENT command."),
+    ("OnEvent", programs.OnEvent, "In a ProgramField, in place of code: ON EVENT."),
+    ("Store", programs.Store, "In a ProgramField, in place of code: the rows stay on the mote."),
     (
         "From",
-        packets.From,
+        programs.From,
         "In a ProgramField, in place of code: rows are joined with those of a storage point.",
     ),
     (
         "Pairs",
-        packets.Pairs,
+        programs.Pairs,
         "In a ProgramField, in place of code: PAIRS. Behind it the condition's code, the motes' short addresses, uint16 each, and for each "
         "mote that joins pairs, where rows climb the deepest in the tree first, a PairsHost.",
     ),
     (
         "PairsHost",
-        packets.PairsHost,
+        programs.PairsHost,
         "In a PAIRS. Behind it for each pair two bytes: which of the motes are s and t, counted from 0.",
     ),
-    ("Queue", packets.Queue, "In a ProgramField, in place of code: QUEUE."),
+    ("Queue", programs.Queue, "In a ProgramField, in place of code: QUEUE."),
     (
         "Index",
-        packets.Index,
+        programs.Index,
         "In a ProgramField, in place of code: rows go to the motes that store them for others.",
     ),
-    ("IndexPart", packets.IndexPart, "In an Index."),
-    ("IndexRange", packets.IndexRange, "In an Index."),
-    ("IndexOwner", packets.IndexOwner, "In an Index."),
-    ("Tally", packets.Tally, "Behind the values of a RESULT."),
-    ("Srt", packets.Srt, "In a ProgramField, in place of code: the query is a semantic routing tree."),
-    ("SrtAxis", packets.SrtAxis, "In a Srt: an attribute, and how its values become codes of a byte."),
+    ("IndexPart", programs.IndexPart, "In an Index."),
+    ("IndexRange", programs.IndexRange, "In an Index."),
+    ("IndexOwner", programs.IndexOwner, "In an Index."),
+    ("Tally", records.Tally, "Behind the values of a RESULT."),
+    ("Srt", programs.Srt, "In a ProgramField, in place of code: the query is a semantic routing tree."),
+    ("SrtAxis", programs.SrtAxis, "In a Srt: an attribute, and how its values become codes of a byte."),
     (
         "Route",
-        packets.Route,
+        programs.Route,
         "In a ProgramField, in place of code: motes that the codes rule out need not have the query.",
     ),
-    ("Budget", packets.Budget, "In a ProgramField, in place of code: LIFETIME."),
-    ("Temporal", packets.Temporal, "In a ProgramField, before the expression."),
+    ("Budget", programs.Budget, "In a ProgramField, in place of code: LIFETIME."),
+    ("Temporal", programs.Temporal, "In a ProgramField, before the expression."),
 )
 
 _STACK: dict[bytecode.Op, str] = {
@@ -239,7 +255,7 @@ def generate() -> str:
     template = Template(Path(__file__).with_suffix(".md").read_text())
     constants = {
         name: value
-        for module in (packets, bytecode, framing)
+        for module in (limits, codes, settings, bytecode, framing)
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, int)
     }
@@ -247,23 +263,23 @@ def generate() -> str:
         constants,
         packets="\n\n".join(_section(f"{t.name} 0x{t.value:02X}", *entry) for t, entry in _PACKETS.items()),
         parts="\n\n".join(_section(*entry) for entry in _PARTS),
-        command_op=_enumeration(packets.CommandOp, "op"),
+        command_op=_enumeration(codes.CommandOp, "op"),
         actions=_table(
             ("command", "number", "argument"), [(a.name, a.number, a.takes) for a in commands.ACTIONS]
         ),
-        command_status=_enumeration(packets.CommandStatus, "status"),
+        command_status=_enumeration(codes.CommandStatus, "status"),
         formats=_table(
             ("format", "code", "bytes", "range"),
             [(f.name.lower(), f.code, f.size, f"{f.minimum}..{f.maximum}") for f in attributes.ValueFormat],
         ),
-        aggregates=_enumeration(packets.Aggregate, "aggregate"),
+        aggregates=_enumeration(codes.Aggregate, "aggregate"),
         opcodes=_table(
             ("opcode", "code", "stack"), [(op.name, f"0x{op.value:02X}", _STACK[op]) for op in bytecode.Op]
         ),
         link_header=_fields(framing.LinkHeader),
         frame_kinds=_enumeration(framing.FrameKind, "kind"),
         mac_header=_fields(mac.MacHeader),
-        settings=_fields(packets.Settings),
+        settings=_fields(settings.Settings),
         attributes=_table(
             ("number", "name", "format", "unit", "digits", "what"),
             [

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from skerry_protocol.commands import ACTIONS_OUTSIDE
-from skerry_protocol.packets import FIELDS_MAXIMUM
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 #: Numbers of aggregates from outside.
 AGGREGATES_OUTSIDE = range(16, 32)

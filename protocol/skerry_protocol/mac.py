@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from construct import Int8ul, Int16ul, Struct
 
-from skerry_protocol.packets import PacketError
+from skerry_protocol.errors import PacketError
 
 #: Frame control (7.2.1.1): data frame, intra-PAN, short addresses, 2003-compatible.
 FRAME_CONTROL_DATA = 0x8841

@@ -21,8 +21,11 @@ from construct import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry_protocol import codec, packets
-from skerry_protocol.packets import BODIES, PACKET_MAXIMUM, PacketError, PacketType, VersionMismatchError
+from skerry_protocol import codec, limits, programs
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import PacketError, VersionMismatchError
+from skerry_protocol.limits import PACKET_MAXIMUM
+from skerry_protocol.packets import BODIES
 
 #: Room for the variable part of a packet.
 _TAIL_MAXIMUM = PACKET_MAXIMUM - 2 - 60
@@ -81,7 +84,7 @@ def test_round_trip(packet: tuple[PacketType, dict[str, Any]]) -> None:
 @given(st.sampled_from([PacketType.RESULT, PacketType.SERIES]), st.binary(max_size=PACKET_MAXIMUM))
 def test_rows_are_decoded_as_they_are_defined(type: PacketType, body: bytes) -> None:
     """The definition in construct is what decides, also over what is too short."""
-    data = bytes([packets.PROTOCOL_VERSION, type]) + body
+    data = bytes([limits.PROTOCOL_VERSION, type]) + body
     try:
         defined = BODIES[type].parse(body)
     except ConstructError:
@@ -93,7 +96,7 @@ def test_rows_are_decoded_as_they_are_defined(type: PacketType, body: bytes) -> 
     assert list(codec.decode(data).body._asdict().items()) == list(plain(defined).items())
 
 
-@given(values(packets.QueryProgram))
+@given(values(programs.QueryProgram))
 def test_program_round_trip(fields: dict[str, Any]) -> None:
     assert plain(codec.decode_program(codec.encode_program(**fields))) == fields
 
@@ -109,19 +112,19 @@ def test_program_round_trip(fields: dict[str, Any]) -> None:
 def test_arbitrary_bytes_are_a_packet_or_a_packet_error(data: bytes) -> None:
     """A packet that is accepted has no bytes left over: it encodes to what it was."""
     try:
-        packet = codec.decode(bytes([packets.PROTOCOL_VERSION]) + data)
+        packet = codec.decode(bytes([limits.PROTOCOL_VERSION]) + data)
     except PacketError:
         return
     assert codec.encode(packet.type, **plain(packet.body))[1:] == data or len(data) > PACKET_MAXIMUM - 1
 
 
-@given(st.integers(0, 255).filter(lambda version: version != packets.PROTOCOL_VERSION))
+@given(st.integers(0, 255).filter(lambda version: version != limits.PROTOCOL_VERSION))
 def test_other_version_is_refused_with_both_named(version: int) -> None:
     data = bytes([version]) + codec.encode(PacketType.QUERY_STOP, query_version=1, query=2)[1:]
     with pytest.raises(VersionMismatchError) as refused:
         codec.decode(data)
     assert f"version {version}," in str(refused.value)
-    assert f"version {packets.PROTOCOL_VERSION}:" in str(refused.value)
+    assert f"version {limits.PROTOCOL_VERSION}:" in str(refused.value)
     assert refused.value.theirs == version
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from skerry_protocol import document
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"
 

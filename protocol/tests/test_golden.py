@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from construct import Construct, Container, ListContainer
 
-from skerry_protocol import codec, framing, mac, packets
-from skerry_protocol.packets import PacketType
+from skerry_protocol import codec, framing, limits, mac, settings
+from skerry_protocol.codes import PacketType
 
 VECTORS = Path(__file__).resolve().parents[1] / "vectors"
 
@@ -52,7 +52,7 @@ def test_packet(meaning: dict[str, Any], data: bytes) -> None:
     fields = dict(meaning)
     version, type = fields.pop("version"), PacketType(fields.pop("type"))
     packet = codec.decode(data)
-    assert version == packets.PROTOCOL_VERSION == data[0]
+    assert version == limits.PROTOCOL_VERSION == data[0]
     assert packet.type is type
     assert to_meaning(packet.body) == fields
     assert codec.encode(type, **to_fields(fields)) == data
@@ -89,9 +89,9 @@ def test_program(meaning: dict[str, Any], data: bytes) -> None:
 
 @load("settings")
 def test_settings(meaning: dict[str, Any], data: bytes) -> None:
-    settings: Construct[Any, Any] = packets.Settings
-    assert to_meaning(settings.parse(data)) == meaning
-    assert settings.build(meaning) == data
+    stored: Construct[Any, Any] = settings.Settings
+    assert to_meaning(stored.parse(data)) == meaning
+    assert stored.build(meaning) == data
 
 
 def test_every_packet_type_has_a_vector() -> None:

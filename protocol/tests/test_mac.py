@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry_protocol import mac
-from skerry_protocol.packets import PacketError
+from skerry_protocol.errors import PacketError
 
 VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "mac.json"
 #: Link type of 802.15.4 frames with their FCS (www.tcpdump.org/linktypes.html).

@@ -10,14 +10,10 @@ from construct import Container
 
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import VersionMismatchError
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import (
-    FRAGMENT_MAXIMUM,
-    NO_NODE,
-    TICKS_PER_SECOND,
-    PacketType,
-    VersionMismatchError,
-)
+from skerry_protocol.limits import FRAGMENT_MAXIMUM, NO_NODE, TICKS_PER_SECOND
 
 
 @dataclass

@@ -20,7 +20,8 @@ import msgspec
 
 from skerry_protocol import codec, mac
 from skerry_protocol.codec import Packet
-from skerry_protocol.packets import PacketError, Settings, VersionMismatchError
+from skerry_protocol.errors import PacketError, VersionMismatchError
+from skerry_protocol.settings import Settings
 from skerry_testbed.checks import check_fault
 from skerry_testbed.core import SENSORS, AirFrame
 from skerry_testbed.duration import seconds

@@ -15,7 +15,8 @@ from skerry.planner.physical.srt_routes import routed
 from skerry.planner.planner import NO_POINTS, plan_point, plan_query, plan_srt
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry_protocol.codec import Packet, Result, decode_values
-from skerry_protocol.packets import FOREVER, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import FOREVER
 from skerry_testbed.line import Line, Record
 from skerry_testbed.pytest import NetworkHandle
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skerry_protocol import codec, framing, mac
-from skerry_protocol.packets import NO_LEVEL, NO_NODE, PacketError, PacketType, VersionMismatchError
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import PacketError, VersionMismatchError
+from skerry_protocol.limits import NO_LEVEL, NO_NODE
 from skerry_testbed.core import AirFrame, World
 from skerry_testbed.network import Mote
 

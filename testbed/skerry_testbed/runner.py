@@ -14,7 +14,7 @@ import numpy as np
 
 from skerry_protocol.attributes import STATICS_MAXIMUM
 from skerry_protocol.mac import channel_mask
-from skerry_protocol.packets import SETTINGS_MAGIC, Settings
+from skerry_protocol.settings import SETTINGS_MAGIC, Settings
 from skerry_testbed import built, environment
 from skerry_testbed.core import AirFrame, World
 from skerry_testbed.duration import seconds

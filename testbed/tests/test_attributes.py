@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skerry_protocol import attributes, wire_header
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 from skerry_testbed.core import BACKENDS, SENSORS
 from skerry_testbed.pytest import MakeNetwork, disc, grid
 from skerry_testbed.queries import ask, rows

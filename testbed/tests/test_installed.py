@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("skerry_built")]
 TESTS = """
 from skerry_testbed import built
 from skerry_testbed.pytest import disc, grid
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 def test_motes_of_both_boards_report(network):
     net = network(grid(2, 1, spacing=10, boards=("iris", "cc2538")), radio=disc(15), seed=3)

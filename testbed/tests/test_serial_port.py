@@ -6,8 +6,8 @@ import pytest
 import serial
 
 from skerry_protocol import codec
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
 from skerry_testbed.errors import TestbedError
 from skerry_testbed.pytest import MakeNetwork, line_of
 from skerry_testbed.runner import Testbed

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skerry_protocol import codec, packets
+from skerry_protocol import codec, dissemination, limits, records
 from skerry_protocol.attributes import ValueFormat
-from skerry_protocol.packets import FRAGMENT_MAXIMUM, QUERIES_MAXIMUM, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import FRAGMENT_MAXIMUM, QUERIES_MAXIMUM
 
-SECOND = packets.TICKS_PER_SECOND
+SECOND = limits.TICKS_PER_SECOND
 STORED, COMPLETE, KNOWN, REFUSED, PASSED = range(5)
-NO_LEVEL = packets.NO_LEVEL
+NO_LEVEL = limits.NO_LEVEL
 
 
 class _Record(ctypes.Structure):
@@ -51,7 +52,7 @@ def program(
     period: int = 1000,
     flags: int = 0,
     start: int = 0,
-    end: int = packets.FOREVER,
+    end: int = limits.FOREVER,
 ) -> bytes:
     """A serialized program; ``period`` in ms, ``start`` and ``end`` in network seconds."""
     return codec.encode_program(
@@ -62,7 +63,7 @@ def program(
 def fragments(data: bytes, query: int, version: int = 1) -> list[bytes]:
     """QUERY_INSTALL bodies of a program, in order."""
     return [
-        packets.QueryInstall.build(
+        dissemination.QueryInstall.build(
             {
                 "query_version": version,
                 "query": query,
@@ -199,7 +200,7 @@ class Mote:
 
     def fragment(self, query: int, offset: int) -> bytes:
         """QUERY_INSTALL body for a neighbour, its query_version 0; empty past the end."""
-        body = (ctypes.c_uint8 * (packets.PACKET_MAXIMUM - 2))()
+        body = (ctypes.c_uint8 * (limits.PACKET_MAXIMUM - 2))()
         length = self._c.app_fragment(ctypes.c_uint8(query), ctypes.c_uint8(offset), body)
         return bytes(body)[:length]
 
@@ -290,7 +291,7 @@ class Mote:
     ) -> None:
         """An event comes in: its number, the mote that raised it and where, cm, when, network seconds, and its value (NULL)."""
         fields = {"event": number, "node": node, "x": x, "y": y, "seconds": seconds, "value": value}
-        self._c.app_event(bytes(packets.Event.build(fields)))
+        self._c.app_event(bytes(records.Event.build(fields)))
 
     def was_refused(self, query: int) -> bool:
         """Whether the mote remembers that it refused the query."""

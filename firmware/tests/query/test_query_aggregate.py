@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote, field, program
-from skerry_protocol import packets
+from skerry_protocol import records
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, constant, instruction
-from skerry_protocol.packets import NO_GROUP, Aggregate, PacketType, QueryFlag
+from skerry_protocol.codes import Aggregate, PacketType, QueryFlag
+from skerry_protocol.limits import NO_GROUP
 
 TEMP = instruction(Op.ATTR, BY_NAME["temp"].number)
 VALUED = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX)
@@ -40,7 +41,7 @@ def own_partial(mote: Mote, data: bytes, reading: int | None) -> bytes:
     mote.run(1)
     (record,) = mote.records()
     assert record.type is PacketType.PARTIAL
-    return bytes(packets.Partial.build(record.body))
+    return bytes(records.Partial.build(record.body))
 
 
 def test_squares_beyond_48_bits_are_not_merged_and_not_cut_off(mote: Mote) -> None:
@@ -67,7 +68,7 @@ def merge_all(mote: Mote, parts: Sequence[bytes]) -> Any:
         merged = mote.merge(into, part)
         assert merged is not None
         into = merged
-    return packets.Partial.parse(into)
+    return records.Partial.parse(into)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def merge_all(mote: Mote, parts: Sequence[bytes]) -> Any:
 )
 def test_own_reading(mote: Mote, data: bytes, reading: int | None, expected: list[tuple[int, int]]) -> None:
     """The mote itself is always counted as considered."""
-    partial = packets.Partial.parse(own_partial(mote, data, reading))
+    partial = records.Partial.parse(own_partial(mote, data, reading))
     assert (partial.query, partial.epoch, partial.motes, partial.overflow) == (QUERY, 100, 1, 0)
     assert states(partial) == expected
     assert mote.rows == 1
@@ -107,7 +108,7 @@ def test_merging_in_any_order_equals_direct_aggregation(
         assert merged is not None
         assert merged == mote.merge(b, a), "merging is commutative"
         parts.append(merged)
-    result = packets.Partial.parse(parts[0])
+    result = records.Partial.parse(parts[0])
     rows = [value for value in values if value is not None and value >= 0]
     assert result.motes == len(values)
     count = len(rows)
@@ -121,7 +122,7 @@ def partial(
     """A record of six fields that all hold ``values``' sum (or extreme) for one reading each."""
     state = [{"count": len(values), "value": sum(values)}] * 6
     fields = {"query": query, "epoch": epoch, "motes": motes, "overflow": overflow, "states": state}
-    return bytes(packets.Partial.build(fields))
+    return bytes(records.Partial.build(fields))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -137,7 +138,7 @@ def test_counts_stay_at_their_largest_value(mote: Mote) -> None:
     result = merge_all(mote, [partial([], motes=65000), partial([], motes=1000)])
     assert result.motes == 65535
     many = [{"count": 65000, "value": 0}] * 6
-    counted = packets.Partial.build({"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": many})
+    counted = records.Partial.build({"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": many})
     assert mote.merge(counted, counted) is None, "COUNT is not cut off"
 
 
@@ -183,7 +184,7 @@ def grouped(group: int | None, value: int) -> bytes:
     """A record of GROUPED: one mote of that group."""
     state = [{"count": int(group is not None), "value": group or 0}, {"count": 1, "value": value}]
     fields = {"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": state}
-    return bytes(packets.Partial.build(fields))
+    return bytes(records.Partial.build(fields))
 
 
 @pytest.mark.parametrize("group", [None, 0, 7, -3])
@@ -215,7 +216,7 @@ def test_motes_whose_rows_are_refused_are_told_together_and_apart_from_groups(mo
     mote.install(GROUPED, QUERY)
     state = [{"count": 0, "value": NO_GROUP}, {"count": 0, "value": 0}]
     refused = bytes(
-        packets.Partial.build({"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": state})
+        records.Partial.build({"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": state})
     )
     both = merge_all(mote, [refused, refused])
     assert (both.motes, states(both)) == (2, [(0, NO_GROUP), (0, 0)])

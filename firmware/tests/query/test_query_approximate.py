@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
-from skerry_protocol import packets
+from skerry_protocol import codes, records
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, constant, instruction
-from skerry_protocol.packets import Aggregate, QueryFlag
+from skerry_protocol.codes import Aggregate, QueryFlag
 
 TEMP = instruction(Op.ATTR, BY_NAME["temp"].number)
 QUERY, EPOCH, EVERY = 3, 300, 8
@@ -34,7 +34,7 @@ def state(value: int, *, names: int | None = None, epoch: int = EPOCH, motes: in
     cells = [{"count": counts, "value": value}, {"count": counts, "value": 0}]
     cells += [] if names is None else [{"count": names + 1, "value": 0}]
     fields = {"query": QUERY, "epoch": epoch, "motes": motes, "overflow": 0, "states": cells}
-    return bytes(packets.Partial.build(fields))
+    return bytes(records.Partial.build(fields))
 
 
 def filled(mote: Mote) -> list[tuple[int, int, list[tuple[int, int]]]]:
@@ -130,9 +130,9 @@ def test_difference_adds_to_a_sum(parent: Mote) -> None:
         "overflow": 0,
         "states": [{"count": 0, "value": -7}],
     }
-    merged = parent.merge(state(1000) + bytes(6), bytes(packets.Partial.build(fields)))
+    merged = parent.merge(state(1000) + bytes(6), bytes(records.Partial.build(fields)))
     assert merged is not None
-    partial = packets.Partial.parse(merged)
+    partial = records.Partial.parse(merged)
     assert (partial.motes, partial.states[0].count, partial.states[0].value) == (1, 1, 993)
     assert (partial.states[2].count, partial.states[2].value) == (zero["count"], zero["value"])
 
@@ -150,4 +150,4 @@ def test_places_take_memory(query_library: Path) -> None:
     mote = Mote(query_library)
     outcomes = [mote.install(program(FIELDS, flags=FLAGS), query) for query in range(1, 7)]
     assert outcomes == [COMPLETE] * 5 + [REFUSED]
-    assert mote.refusal()[1] == packets.RefusalReason.MEMORY
+    assert mote.refusal()[1] == codes.RefusalReason.MEMORY

@@ -21,7 +21,9 @@ from firmware.tests.query.test_query_srt import srt
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
 from skerry_protocol.codec import decode_values
-from skerry_protocol.packets import Aggregate, PacketType, Queue, QueuePolicy, Result, Status
+from skerry_protocol.codes import Aggregate, PacketType, QueuePolicy
+from skerry_protocol.programs import Queue
+from skerry_protocol.records import Result, Status
 
 LIGHT, TEMP = BY_NAME["light"].number, BY_NAME["temp"].number
 QUERY = 3

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from firmware.tests.query.mote import COMPLETE, SECOND, Mote, field, program
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
-from skerry_protocol.packets import PERIOD_MAXIMUM_MS, QUERIES_MAXIMUM, PacketType, QueryFlag
+from skerry_protocol.codes import PacketType, QueryFlag
+from skerry_protocol.limits import PERIOD_MAXIMUM_MS, QUERIES_MAXIMUM
 
 EPOCH = [field(ValueFormat.I32, instruction(Op.ATTR, BY_NAME["epoch"].number))]
 TEMP = BY_NAME["temp"].number

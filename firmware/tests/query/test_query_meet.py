@@ -22,10 +22,10 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry_protocol import codec, packets
+from skerry_protocol import codec, codes, limits, programs, records
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, StoredField, constant, instruction
-from skerry_protocol.packets import Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
 
 S, T = 1, 2
 OWN = 7  # the mote's number
@@ -45,7 +45,7 @@ def clause(
     room: int = 60,
     condition: bytes = GREATER,
     width: int = 2,
-    way: packets.PairsWay = packets.PairsWay.CLIMB,
+    way: codes.PairsWay = codes.PairsWay.CLIMB,
 ) -> bytes:
     """The code of a PAIRS; ``hosts``: the deepest first."""
     ordered = [*base, *(mote for mote in motes if mote not in base)]
@@ -58,10 +58,10 @@ def clause(
         "base": len(base),
         "way": way,
     }
-    code = bytes(packets.Pairs.build({**head, "condition": len(condition)})) + condition
+    code = bytes(programs.Pairs.build({**head, "condition": len(condition)})) + condition
     code += b"".join(struct.pack("<H", mote) for mote in ordered)
     for host, pairs in hosts.items():
-        code += bytes(packets.PairsHost.build({"host": host, "rows": room, "pairs": len(pairs)}))
+        code += bytes(programs.PairsHost.build({"host": host, "rows": room, "pairs": len(pairs)}))
         code += b"".join(bytes([ordered.index(s), ordered.index(t)]) for s, t in pairs)
     return code
 
@@ -79,7 +79,7 @@ def joining(code: bytes, roles: int = S | T) -> bytes:
 def row(node: int, epoch: int, value: int | None, roles: int = S | T) -> bytes:
     """A RESULT of a mote below."""
     head = {"query": QUERY, "node": node, "epoch": epoch, "nulls": 2 * (value is None)}
-    return bytes(packets.Result.build({**head, "values": struct.pack("<Bh", roles, value or 0)}))
+    return bytes(records.Result.build({**head, "values": struct.pack("<Bh", roles, value or 0)}))
 
 
 def joined(mote: Mote) -> Counter[tuple[int, int, int, int, int | None, int | None]]:
@@ -217,7 +217,7 @@ def test_a_condition_knows_the_motes(mote: Mote) -> None:
     assert joined(mote) == {(2, BEGIN // PERIOD, 3, BEGIN // PERIOD, None, None): 1}
 
 
-def begun_by_ways(mote: Mote, way: packets.PairsWay, hosts: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+def begun_by_ways(mote: Mote, way: codes.PairsWay, hosts: Mapping[int, Sequence[tuple[int, int]]]) -> None:
     begun(mote, clause([2, 3, OWN], hosts, rows=1, way=way))
 
 
@@ -228,7 +228,7 @@ def carried(mote: Mote) -> tuple[int, bytes] | None:
 
 
 def test_a_mote_sends_its_rows_to_hosts_of_its_pairs(mote: Mote) -> None:
-    begun_by_ways(mote, packets.PairsWay.SENT, {9: [(OWN, 2)], 6: [(3, 2)], 8: [(3, OWN)]})
+    begun_by_ways(mote, codes.PairsWay.SENT, {9: [(OWN, 2)], 6: [(3, 2)], 8: [(3, OWN)]})
     mote.ways(1)
     found = carried(mote)
     assert found is not None
@@ -242,13 +242,13 @@ def test_a_mote_sends_its_rows_to_hosts_of_its_pairs(mote: Mote) -> None:
             found.append(one)
     first = BEGIN // PERIOD
     assert [to for to, _ in found] == [9, 8]
-    assert found[0][1] == bytes([packets.Carries.ROW]) + row(OWN, first, 1)
+    assert found[0][1] == bytes([codes.Carries.ROW]) + row(OWN, first, 1)
     assert not list(mote.records()), "nothing goes up"
     assert mote.row(row(2, first, 1)), "another's is the gateway's, as it has found no way"
 
 
 def test_rows_that_find_no_way_go_up(mote: Mote) -> None:
-    begun_by_ways(mote, packets.PairsWay.SENT, {9: [(OWN, 2)]})
+    begun_by_ways(mote, codes.PairsWay.SENT, {9: [(OWN, 2)]})
     mote.run(1)
     for _ in range(DELAY):
         mote.round()
@@ -257,14 +257,14 @@ def test_rows_that_find_no_way_go_up(mote: Mote) -> None:
     mote.round()
     [first] = mote.records()
     assert (first.type, first.body.epoch) == (PacketType.RESULT, BEGIN // PERIOD)
-    mote.lost(bytes([packets.Carries.ROW]) + row(OWN, BEGIN // PERIOD, 1))
-    mote.lost(bytes([packets.Carries.ROW]) + row(OWN, BEGIN // PERIOD, 1, 0))
+    mote.lost(bytes([codes.Carries.ROW]) + row(OWN, BEGIN // PERIOD, 1))
+    mote.lost(bytes([codes.Carries.ROW]) + row(OWN, BEGIN // PERIOD, 1, 0))
     assert len(list(mote.records())) == 1, "one that says nothing is nobody's"
 
 
 def test_a_root_sends_rows_of_s_on_to_t(mote: Mote) -> None:
     mote.root(True)
-    begun_by_ways(mote, packets.PairsWay.FROM_ROOT, {2: [(3, 2), (OWN, 2)], 3: [(3, 3)]})
+    begun_by_ways(mote, codes.PairsWay.FROM_ROOT, {2: [(3, 2), (OWN, 2)], 3: [(3, 3)]})
     first = BEGIN // PERIOD
     assert not mote.row(row(3, first, 5))
     assert not mote.row(row(2, first, 5)), "it is at home already"
@@ -272,28 +272,28 @@ def test_a_root_sends_rows_of_s_on_to_t(mote: Mote) -> None:
     for _ in range(4):
         mote.ways(1)
         found.add(carried(mote))
-    assert (2, bytes([packets.Carries.ROW]) + row(3, first, 5)) in found
+    assert (2, bytes([codes.Carries.ROW]) + row(3, first, 5)) in found
     assert all(one is None or one[1][2] == 3 or one[1][10] == 0 for one in found), (
         "nothing else but empty rows"
     )
 
 
 def test_rows_that_come_by_ways_are_joined(mote: Mote) -> None:
-    begun_by_ways(mote, packets.PairsWay.SENT, {OWN: [(2, 3), (2, OWN)]})
+    begun_by_ways(mote, codes.PairsWay.SENT, {OWN: [(2, 3), (2, OWN)]})
     assert mote.trails == 1, "a host is to be found"
     first = BEGIN // PERIOD
     for node in (2, 3):
         for _ in range(2):
-            assert mote.arrives(bytes([packets.Carries.ROW]) + row(node, first, 5 - node))
-    assert mote.arrives(bytes([packets.Carries.ROW]) + row(2, first, 0, 0)), "it only keeps the way open"
+            assert mote.arrives(bytes([codes.Carries.ROW]) + row(node, first, 5 - node))
+    assert mote.arrives(bytes([codes.Carries.ROW]) + row(2, first, 0, 0)), "it only keeps the way open"
     for bad in (row(2, first, 1)[:-1], row(2, first, 1) + b"\0", row(2, first, 1)[:8], b""):
-        assert not mote.arrives(bytes([packets.Carries.ROW]) + bad)
+        assert not mote.arrives(bytes([codes.Carries.ROW]) + bad)
     mote.run(1 + PERIOD * (DELAY + 1))
     assert {key for key in joined(mote) if key[3] == first} == {
         (2, first, 3, first, 3, 2),
         (2, first, OWN, first, 3, 1),
     }
-    assert mote.arrives(bytes([packets.Carries.ROW]) + row(2, first - 1, 1)), "too late: it goes up"
+    assert mote.arrives(bytes([codes.Carries.ROW]) + row(2, first - 1, 1)), "too late: it goes up"
     assert [record.type for record in mote.records()][-1] is PacketType.RESULT
 
 
@@ -336,7 +336,7 @@ def test_no_answer_is_wrong_where_rows_pass_their_host(
     gateway, mote = JoinedRows(query), Mote(query_library)
     mote.synchronise(BEGIN - 0.5)
     mote.sensor(BY_NAME["temp"].number, 1)
-    assert mote.install(encode(query, 0, packets.FOREVER), QUERY) == COMPLETE
+    assert mote.install(encode(query, 0, limits.FOREVER), QUERY) == COMPLETE
     following, values, past = {2: [0, 0], 3: [0, 0]}, dict[tuple[int, int], tuple[int, int | None]](), set()
     mote.run(1)
     told_pairs = pairs_clause(query)

@@ -17,7 +17,8 @@ from skerry.planner.physical.mote_memory import MEMORY_BYTES, bytes_taken
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_point, plan_query
 from skerry.sql.ast import CreatePoint, CreateSrt
-from skerry_protocol.packets import QUERIES_MAXIMUM, Aggregate, RefusalReason
+from skerry_protocol.codes import Aggregate, RefusalReason
+from skerry_protocol.limits import QUERIES_MAXIMUM
 
 POINTS: dict[str, Point] = {}
 #: Semantic routing trees that the board of these tests, an IRIS, holds.

@@ -18,7 +18,8 @@ from skerry.planner.planner import plan_point, plan_query
 from skerry.sql.ast import CreatePoint
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import decode_values
-from skerry_protocol.packets import PacketType, Partial
+from skerry_protocol.codes import PacketType
+from skerry_protocol.records import Partial
 
 
 class Asked:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from firmware.tests.query.mote import NO_LEVEL, SECOND, Mote, Record, field, program
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, constant, instruction
-from skerry_protocol.packets import FIELDS_MAXIMUM, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 TEMP = BY_NAME["temp"].number
 

@@ -10,18 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware.tests.query.mote import COMPLETE, KNOWN, REFUSED, STORED, Mote, field, fragments, program
-from skerry_protocol import bytecode, packets
+from skerry_protocol import bytecode, dissemination, limits
 from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import (
-    FIELDS_MAXIMUM,
-    PROGRAM_MAXIMUM,
-    QUERIES_MAXIMUM,
-    WINDOW_MAXIMUM,
-    Aggregate,
-    QueryFlag,
-    RefusalReason,
-)
+from skerry_protocol.codes import Aggregate, QueryFlag, RefusalReason
+from skerry_protocol.limits import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, QUERIES_MAXIMUM, WINDOW_MAXIMUM
 
 NODEID = bytecode.instruction(Op.ATTR, 0)
 ROW = [field(ValueFormat.U16, NODEID)]
@@ -160,7 +153,7 @@ def test_version_comparison_survives_the_wrap(mote: Mote) -> None:
 )
 def test_malformed_fragment_is_refused(mote: Mote, change: dict[str, object]) -> None:
     body = {"query_version": 1, "query": 1, "total": len(SMALL), "offset": 0, "data": SMALL}
-    assert mote.install_fragment(packets.QueryInstall.build(body | change)) == REFUSED
+    assert mote.install_fragment(dissemination.QueryInstall.build(body | change)) == REFUSED
     assert mote.refused == 1
     assert mote.queries() == []
 
@@ -168,11 +161,11 @@ def test_malformed_fragment_is_refused(mote: Mote, change: dict[str, object]) ->
 COUNT_ALL = field(ValueFormat.U16, b"", Aggregate.COUNT)
 BAD_PROGRAMS = {
     "unknown flag": program(ROW, flags=128),
-    "period too short": program(ROW, period=packets.PERIOD_FAST_MINIMUM_MS - 1),
+    "period too short": program(ROW, period=limits.PERIOD_FAST_MINIMUM_MS - 1),
     "period too short to aggregate": program(
-        [COUNT_ALL], flags=QueryFlag.AGGREGATE, period=packets.PERIOD_MINIMUM_MS - 1
+        [COUNT_ALL], flags=QueryFlag.AGGREGATE, period=limits.PERIOD_MINIMUM_MS - 1
     ),
-    "period too long": program(ROW, period=packets.PERIOD_MAXIMUM_MS + 1),
+    "period too long": program(ROW, period=limits.PERIOD_MAXIMUM_MS + 1),
     "no fields": program([]),
     "too many fields": program(ROW * (FIELDS_MAXIMUM + 1)),
     "format 0": program([{"format": 0, "aggregate": 0, "code": NODEID}]),
@@ -199,8 +192,8 @@ def test_bad_program_is_refused_and_counted(mote: Mote, name: str) -> None:
 
 
 def test_bounds_are_accepted(mote: Mote) -> None:
-    assert mote.install(program(ROW * FIELDS_MAXIMUM, period=packets.PERIOD_MINIMUM_MS), 1) == COMPLETE
-    assert mote.install(program(ROW, period=packets.PERIOD_MAXIMUM_MS), 2) == COMPLETE
+    assert mote.install(program(ROW * FIELDS_MAXIMUM, period=limits.PERIOD_MINIMUM_MS), 1) == COMPLETE
+    assert mote.install(program(ROW, period=limits.PERIOD_MAXIMUM_MS), 2) == COMPLETE
     assert mote.install(program([COUNT_ALL], flags=QueryFlag.AGGREGATE | QueryFlag.ONCE), 3) == COMPLETE
 
 

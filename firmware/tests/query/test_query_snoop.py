@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware.tests.query.mote import COMPLETE, Mote, field, program
-from skerry_protocol import packets
+from skerry_protocol import records
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
-from skerry_protocol.packets import Aggregate, QueryFlag
+from skerry_protocol.codes import Aggregate, QueryFlag
 
 TEMP = instruction(Op.ATTR, BY_NAME["temp"].number)
 LEVEL = instruction(Op.ATTR, BY_NAME["level"].number)
@@ -38,7 +38,7 @@ def record(states: list[tuple[int, int]], epoch: int = 5) -> bytes:
         states = states[:-1]
     cells = [{"count": count, "value": value} for count, value in states]
     fields = {"query": QUERY, "epoch": epoch, "motes": 1, "overflow": 0, "states": cells}
-    return bytes(packets.Partial.build(fields))
+    return bytes(records.Partial.build(fields))
 
 
 def extremes(of: dict[int, int | None], group: int = 1) -> bytes:

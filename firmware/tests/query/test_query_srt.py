@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware.tests.query.mote import COMPLETE, KNOWN, PASSED, REFUSED, Mote, field, program
-from skerry_protocol import bytecode, packets
+from skerry_protocol import beacons, bytecode, programs
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate, Policy, RefusalReason
+from skerry_protocol.codes import Aggregate, Policy, RefusalReason
 
 ME = 7
 NONE = (255, 0)
 ROW = field(ValueFormat.U8, bytecode.instruction(Op.ATTR, 2))
 WINDOWS = 4
-ENTRY = packets.SrtEntry.sizeof()
+ENTRY = beacons.SrtEntry.sizeof()
 Interval = tuple[int, int]
 Entry = tuple[Interval, Interval]
 
 
 def srt(*attributes: str, number: int = 1, policy: Policy = Policy.LINK, step: int = 1) -> bytes:
     axes = [{"attribute": BY_NAME[name].number, "low": 0, "step": step} for name in attributes]
-    code = packets.Srt.build({"srt": number, "policy": policy, "axes": axes})
+    code = programs.Srt.build({"srt": number, "policy": policy, "axes": axes})
     return program([ROW, {"format": 0, "aggregate": Aggregate.SRT, "code": code}], where=bytecode.constant(0))
 
 
@@ -317,7 +317,7 @@ def test_clustered(boot: Callable[[int], Mote]) -> None:
 
 
 def test_malformed_trees_are_refused(mote: Mote) -> None:
-    good = packets.Srt.build({"srt": 1, "policy": 0, "axes": [{"attribute": 0, "low": 0, "step": 1}]})
+    good = programs.Srt.build({"srt": 1, "policy": 0, "axes": [{"attribute": 0, "low": 0, "step": 1}]})
     bad = [
         b"",
         good[:-1],
@@ -338,17 +338,17 @@ def test_malformed_trees_are_refused(mote: Mote) -> None:
 @pytest.mark.parametrize(
     ("kind", "code"),
     [
-        (Aggregate.FROM, packets.From.build({"point": 1, "match": 0})),
+        (Aggregate.FROM, programs.From.build({"point": 1, "match": 0})),
         (
             Aggregate.STORE,
-            packets.Store.build({"point": 1, "rows": 4, "seconds": 0, "flags": 1, "block": 0, "blocks": 0}),
+            programs.Store.build({"point": 1, "rows": 4, "seconds": 0, "flags": 1, "block": 0, "blocks": 0}),
         ),
     ],
     ids=["a join", "a point"],
 )
 def test_a_tree_is_nothing_else(mote: Mote, kind: Aggregate, code: bytes) -> None:
     """Both keep their state in one place: a join went through the four billion rows that it took a tree's values for."""
-    tree = packets.Srt.build({"srt": 1, "policy": 0, "axes": [{"attribute": 0, "low": 0, "step": 1}]})
+    tree = programs.Srt.build({"srt": 1, "policy": 0, "axes": [{"attribute": 0, "low": 0, "step": 1}]})
     clauses = [
         {"format": 0, "aggregate": Aggregate.SRT, "code": tree},
         {"format": 0, "aggregate": kind, "code": code},

@@ -16,7 +16,7 @@ from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
 from skerry_protocol import codec
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 PERIOD_S = 2
 NODE = 7

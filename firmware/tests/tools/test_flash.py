@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry_protocol.packets import Settings
+from skerry_protocol.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 BUILD = PROJECT / "build" / "firmware"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from skerry_protocol.packets import Invariant
+from skerry_protocol.codes import Invariant
 
 FIRMWARE = Path(__file__).resolve().parent.parent.parent
 FOLDERS = ("lib", "kernel", "drivers", "boards", "commands", "net", "query")

@@ -24,7 +24,7 @@ from skerry_protocol.attributes import (
     Attribute,
 )
 from skerry_protocol.bytecode import ATTRIBUTE_OWN
-from skerry_protocol.packets import NO_LEVEL, NO_NODE
+from skerry_protocol.limits import NO_LEVEL, NO_NODE
 
 #: Reports of one address that came through another root than the one before, so many in so many s, are two motes'.
 MOVES, MOVES_S = 4, 600.0

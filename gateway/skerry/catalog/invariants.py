@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skerry_protocol.packets import Invariant
+from skerry_protocol.codes import Invariant
 
 _TEXTS = {
     Invariant.MAIN_LOOP: "its main loop hung",

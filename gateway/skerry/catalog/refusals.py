@@ -6,7 +6,7 @@ from math import inf
 
 from construct import Container
 
-from skerry_protocol.packets import RefusalReason
+from skerry_protocol.codes import RefusalReason
 
 _TEXTS = {
     RefusalReason.MALFORMED: "takes its program for none: is its firmware older than the gateway?",

@@ -66,7 +66,7 @@ app = typer.Typer(
 def _tell_version(asked: bool) -> None:
     if asked:
         # Here, as no other command needs it.
-        protocol = import_module("skerry_protocol.packets").PROTOCOL_VERSION
+        protocol = import_module("skerry_protocol.limits").PROTOCOL_VERSION
         print(f"skerry {version('skerry')}, protocol {protocol}")
         raise typer.Exit
 

@@ -38,7 +38,7 @@ from skerry.planner.model.row_time import TIME
 from skerry.planner.model.waits import EVERYBODY
 from skerry.storage.log import record
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 
 class Rows:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from skerry.built_library import load
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: (count, value), of motes in 16 and 32 bits, at the gateway in 32 and 64; value None: it left these, and means nothing.
 Cell = tuple[int, int | None]

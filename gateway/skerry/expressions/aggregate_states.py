@@ -12,7 +12,7 @@ from itertools import chain
 
 from skerry.expressions import extension_aggregates
 from skerry.expressions.aggregate_code import Cell, State, code_of
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Readings that fall into one cell of a histogram are counted in three bins.
 BINS_OF_CELL = 3

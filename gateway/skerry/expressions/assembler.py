@@ -9,7 +9,7 @@ from skerry.expressions.expression import TIME_LEAF, Expr, render
 from skerry_protocol import bytecode
 from skerry_protocol.attributes import TALLY_ATTRIBUTES
 from skerry_protocol.bytecode import MAXIMUM_POWER, OPERAND_SIZE, STACK_DEPTH, Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Operators whose operands may change places, and what they become then.
 _SWAPPED: dict[Op, Op] = {

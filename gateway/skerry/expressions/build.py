@@ -15,7 +15,7 @@ from skerry.expressions.expression import LIKE, PLAIN, TEXT_LEAF, Expr, Kind, de
 from skerry.expressions.unit_algebra import difference_unit, product_unit, sum_unit
 from skerry_protocol.attributes import BY_NAME, Attribute, ValueFormat
 from skerry_protocol.bytecode import MAXIMUM_POWER, Op, hashed
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 INT32_MAXIMUM = 2**31 - 1
 #: Readings in one epoch's aggregate.

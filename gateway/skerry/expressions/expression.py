@@ -19,7 +19,7 @@ from skerry.sql.quoting import as_name, as_text
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Unit of a plain number: it takes the unit of what it is compared with or added to.
 PLAIN = "number"

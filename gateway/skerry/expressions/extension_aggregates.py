@@ -15,8 +15,8 @@ from typing import Any
 
 from skerry.catalog import actions
 from skerry.expressions.aggregate_code import AggregateCode, Cell, CellOfC, State, cells_of
+from skerry_protocol.codes import Aggregate
 from skerry_protocol.extensions import Declared, ExtensionError
-from skerry_protocol.packets import Aggregate
 
 _EVALUATE = ctypes.CFUNCTYPE(
     ctypes.c_bool, ctypes.POINTER(CellOfC), ctypes.c_uint8, ctypes.POINTER(ctypes.c_int64)

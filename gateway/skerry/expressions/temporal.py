@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from skerry.expressions import build
 from skerry.expressions.build import INT32_MAXIMUM
 from skerry.expressions.expression import Expr
-from skerry_protocol.packets import TEMPORAL_EPOCHS, WINDOW_MAXIMUM, Aggregate
+from skerry_protocol.codes import TEMPORAL_EPOCHS, Aggregate
+from skerry_protocol.limits import WINDOW_MAXIMUM
 
 PULSE_KINDS = (Aggregate.PULSE, Aggregate.PULSES)
 PULSES_WINDOW_MAXIMUM = 0xFFFF
@@ -19,7 +20,7 @@ PULSES_WINDOW_MAXIMUM = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Of a temporal aggregate, as :data:`skerry_protocol.packets.Temporal` has them. ``period_ms``: of the epochs that a
+    """Of a temporal aggregate, as :data:`skerry_protocol.programs.Temporal` has them. ``period_ms``: of the epochs that a
     window written in times counts; 0: it counts rows."""
 
     window: int

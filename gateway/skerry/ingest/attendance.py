@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from skerry.planner.model.plans import MoteQuery
-from skerry_protocol.packets import Aggregate, EventFlag
+from skerry_protocol.codes import Aggregate, EventFlag
 
 #: For so long, in ms, a mote is waited for that is in no epoch; for so many epochs at least.
 LATELY_MS, EPOCHS = 120_000, 4

@@ -30,7 +30,9 @@ from skerry.storage.log.record import RECORD, Kind, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Derived, Source, Stream, StreamEpoch, roots_of
 from skerry_protocol.codec import Packet, Result, Series, decode_values
-from skerry_protocol.packets import PERIOD_MINIMUM_MS, PacketError, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import PacketError
+from skerry_protocol.limits import PERIOD_MINIMUM_MS
 
 #: Rows of the log by which repetitions are recognised after a restart.
 TAIL = 200_000

@@ -32,7 +32,9 @@ from skerry.planner.model.pairing import (
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.codec import Joined, Result, decode_values
-from skerry_protocol.packets import JOINED_NUMBER, PacketError, Pairs
+from skerry_protocol.errors import PacketError
+from skerry_protocol.limits import JOINED_NUMBER
+from skerry_protocol.programs import Pairs
 
 Values = tuple[int | None, ...]
 

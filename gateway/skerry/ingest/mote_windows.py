@@ -20,7 +20,7 @@ from skerry.expressions.expression import Expr
 from skerry.expressions.temporal import counts_epochs, is_pulse, is_temporal, parameters
 from skerry.ingest.pulses import NODEID, Row
 from skerry.planner.model.plans import Column, MoteQuery
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: EXPAVG computes with so many binary places; ADPDELTA's threshold grows to so many times the one that was asked for.
 _EXPAVG_PLACES, _ADAPTED_MAXIMUM = 16, 64

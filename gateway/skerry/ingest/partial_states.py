@@ -17,7 +17,8 @@ from skerry.expressions.aggregate_states import fitting, merge_cells
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.model.waits import EVERYBODY
 from skerry.storage.log.record import Kind
-from skerry_protocol.packets import NO_GROUP, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import NO_GROUP
 
 _MOTES_MAXIMUM = 0xFFFF
 #: A group: the value of each column that is grouped by; None: NULL.

@@ -14,7 +14,7 @@ from skerry.expressions.expression import Expr
 from skerry.expressions.temporal import is_pulse, pulse_of, pulses_window
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Rows of a mote may be so long under way, ms: then a window of counts is complete without a later row.
 UNDER_WAY_MS = 12_000

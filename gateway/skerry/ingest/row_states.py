@@ -22,7 +22,8 @@ from skerry.ingest.pulses import NODEID
 from skerry.planner.model.columns import Projection
 from skerry.planner.model.plans import MoteQuery
 from skerry.streams.stream import Stream
-from skerry_protocol.packets import NO_GROUP, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import NO_GROUP
 
 #: So long behind its samples, ms, an epoch is over, at most.
 OVER_MS = 5_000

@@ -10,8 +10,9 @@ from skerry.catalog import actions
 from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.codes import CommandStatus
 from skerry_protocol.commands import NO_ARGUMENT, Action
-from skerry_protocol.packets import BROADCAST, CommandStatus
+from skerry_protocol.limits import BROADCAST
 
 #: The command that has a place for an argument.
 SET_POSITION = "set_position"

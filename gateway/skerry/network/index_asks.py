@@ -10,7 +10,7 @@ from typing import Any
 from skerry.index.questions import Names, Points, codes, encoded, owners, share
 from skerry.planner.features.indexing import Index, IndexPart
 from skerry.sensors.index_tables import StoredTuple
-from skerry_protocol.packets import BROADCAST, INDEX_NUMBERS
+from skerry_protocol.limits import BROADCAST, INDEX_NUMBERS
 
 #: Questions that are under way at once: motes answer four, and flood as many commands.
 AT_ONCE = 3

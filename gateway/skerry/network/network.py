@@ -30,8 +30,10 @@ from skerry.sharing.placement import Placement
 from skerry.streams.stream import Derived, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
+from skerry_protocol.codes import CommandOp, PacketType, RefusalReason
 from skerry_protocol.commands import Action, event_number
-from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, CommandOp, Event, PacketType, RefusalReason
+from skerry_protocol.limits import BROADCAST, FRAGMENT_MAXIMUM
+from skerry_protocol.records import Event
 
 log = logging.getLogger(__name__)
 

@@ -10,15 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import (
-    BROADCAST,
-    NO_NODE,
-    PLACE_MAXIMUM,
-    TICKS_PER_SECOND,
-    CommandStatus,
-    Outcome,
-    Ping,
-)
+from skerry_protocol.codes import CommandStatus, Outcome
+from skerry_protocol.limits import BROADCAST, NO_NODE, PLACE_MAXIMUM, TICKS_PER_SECOND
+from skerry_protocol.ways import Ping
 
 #: Pings whose outcome is remembered.
 REMEMBERED = 1000

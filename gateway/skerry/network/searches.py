@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from skerry.catalog.catalog import Mote
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME, STATIC_FIRST
-from skerry_protocol.packets import BROADCAST, NO_NODE, SEARCH_TREES, SearchCommand
+from skerry_protocol.limits import BROADCAST, NO_NODE, SEARCH_TREES
+from skerry_protocol.searches import SearchCommand
 
 #: Searches whose outcome is remembered.
 REMEMBERED = 100

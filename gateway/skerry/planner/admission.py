@@ -20,7 +20,7 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Operators within each other: the gateway walks through them wherever a query is evaluated, kept and explained.
 DEPTH_MAXIMUM = 100

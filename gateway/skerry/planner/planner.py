@@ -67,7 +67,7 @@ from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.index_statements import CreateIndex
 from skerry.sql.parser import parse
-from skerry_protocol.packets import PERIOD_FAST_MINIMUM_MS, PERIOD_STORED_MINIMUM_MS
+from skerry_protocol.limits import PERIOD_FAST_MINIMUM_MS, PERIOD_STORED_MINIMUM_MS
 
 NO_POINTS: Points = {}
 NO_SRTS: Srts = {}

@@ -30,12 +30,9 @@ from skerry.service.explain_sharing import describe_sharing, sharing_lines
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER
+from skerry_protocol.codes import Aggregate
 from skerry_protocol.commands import event_number
-from skerry_protocol.packets import (
-    FIELDS_MAXIMUM,
-    PROGRAM_MAXIMUM,
-    Aggregate,
-)
+from skerry_protocol.limits import FIELDS_MAXIMUM, PROGRAM_MAXIMUM
 
 if TYPE_CHECKING:
     from skerry.catalog.catalog import Catalog

@@ -19,7 +19,7 @@ from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import NotYetError
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.index_statements import CreateIndex, DropIndex
-from skerry_protocol.packets import INDEX_NUMBERS
+from skerry_protocol.limits import INDEX_NUMBERS
 
 #: A mote that has not been heard for so long, in s of network time, has no part in a new index.
 _SILENT_S = 3600.0

@@ -10,7 +10,7 @@ from skerry.joins.placement.plans import Plan, by_ways, climbing, from_root, gat
 from skerry.joins.placement.prices import Prices
 from skerry.joins.placement.trees import Tree
 from skerry.sensors.paired_motes import Pair
-from skerry_protocol.packets import PairsWay
+from skerry_protocol.codes import PairsWay
 
 
 def plan_of(way: PairsWay, places: Mapping[Pair, int], tree: Tree) -> Plan:

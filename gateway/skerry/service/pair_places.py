@@ -31,7 +31,9 @@ from skerry.sensors.paired_motes import Pair, pairs_of
 from skerry.service.explain_join import known_statics, trees
 from skerry.service.pair_costs import cost_of
 from skerry.service.pair_hosts import Reckoning, chosen
-from skerry_protocol.packets import PROGRAM_MAXIMUM, PairsHost, PairsWay
+from skerry_protocol.codes import PairsWay
+from skerry_protocol.limits import PROGRAM_MAXIMUM
+from skerry_protocol.programs import PairsHost
 
 #: Bytes for the rows of pairs that one mote joins: beside them its program and a plain query's are to have room.
 ROOM = MEMORY_BYTES - 2 * PROGRAM_MAXIMUM

@@ -19,7 +19,7 @@ from skerry.planner.planner import plan_srt
 from skerry.sql.ast import CreateSrt, DropPoint, DropSrt
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.streams.handover import Handover
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 
 class UnknownQueryError(KeyError):

@@ -16,8 +16,8 @@ from skerry.catalog.table_select import Table
 from skerry.planner.cost.radio import flood_energy
 from skerry.service.queries import UserQuery
 from skerry.streams.stream import Stream
+from skerry_protocol.codes import Aggregate
 from skerry_protocol.commands import MOTE_EVENTS, event_number
-from skerry_protocol.packets import Aggregate
 
 #: Columns of motes: what they report, without the bits of ``attributes``, and when they were heard.
 _OWN = tuple(entry.name for entry in fields(Mote) if entry.name not in ("attributes", "statics"))

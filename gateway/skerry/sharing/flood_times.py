@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from skerry.planner.features.queueing import sent_each
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import MoteQuery
-from skerry_protocol.packets import FRAGMENT_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FRAGMENT_MAXIMUM
 
 #: A network is slow once its session is so old, in s, and while motes hold no query whose rows may go more often than this, in ms.
 SLOW_FROM_S, SLOW_PERIOD_MS = 150, 10_000

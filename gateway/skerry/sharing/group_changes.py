@@ -26,7 +26,8 @@ from skerry.sharing.placement import Changes, Placement
 from skerry.sharing.search import in_steps
 from skerry.sharing.shared_pulses import cut_step_ms
 from skerry.sharing.spreading import Spreading
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FOREVER, QUERIES_MAXIMUM
 
 #: In a round rows climb so many hops, whatever the slots are.
 _CLIMB_HOPS = 8

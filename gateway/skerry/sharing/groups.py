@@ -12,7 +12,7 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.row_union import RowNeed, RowUnion
 from skerry.sharing.needs import Kind, Need
 from skerry.sharing.shared_pulses import family, serve
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 
 def query_of(kind: Kind, needs: Sequence[Need]) -> MoteQuery:

@@ -13,7 +13,7 @@ from skerry.planner.model.periods import ceiling, last_sample_before
 from skerry.planner.model.plans import Feed, Installation, MoteQuery
 from skerry.planner.physical.fast_sampling import is_fast
 from skerry.planner.physical.mote_memory import bytes_taken
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
+from skerry_protocol.limits import FOREVER, QUERIES_MAXIMUM
 
 #: Query ids on the wire: 1..255. What the gateway makes has those above.
 _IDS = 255

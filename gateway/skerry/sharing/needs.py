@@ -20,7 +20,8 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.row_union import RowNeed
 from skerry.sharing.shared_pulses import family
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 #: ONCE waits no longer than this, in ms, for an epoch of a stream that others have.
 ONCE_WAITS_MS = 30_000

@@ -34,7 +34,7 @@ from skerry.sharing.search import (
     watts,
 )
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, QUERIES_MAXIMUM
+from skerry_protocol.limits import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, QUERIES_MAXIMUM
 
 #: A share of the power that a change has to save where nobody needs it.
 _WORTH = 0.1

@@ -23,7 +23,7 @@ from skerry.planner.physical.program import fits
 from skerry.planner.physical.row_union import RowNeed
 from skerry.sharing.groups import query_of
 from skerry.sharing.needs import Kind, Need
-from skerry_protocol.packets import FIELDS_MAXIMUM
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 #: Ways to put a need beside others that are tried where no step is left.
 TRIED = 20_000

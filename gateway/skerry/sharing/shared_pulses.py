@@ -15,7 +15,7 @@ from skerry.planner.model.columns import IN_EVERY_ROW, attribute_columns, bare_a
 from skerry.planner.model.plans import Column, MoteQuery, QueryPlan
 from skerry.planner.physical.fast_sampling import FRAMES_PER_SECOND, frames_per_second, is_fast
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: A change of programs waits for the end of windows that are no longer than this.
 CUT_STEP_MAXIMUM_MS = 10_000

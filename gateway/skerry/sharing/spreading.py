@@ -19,7 +19,7 @@ from skerry.sharing.flood_times import (
     spread_ms,
 )
 from skerry.sharing.mote_queries import MoteQueries, Running
-from skerry_protocol.packets import FOREVER
+from skerry_protocol.limits import FOREVER
 
 #: From the window in which the last motes hear of a query to its first epoch, in ms; in a slow network as long as ``lead_seconds``:
 #: who knows that something is missing asks again each 4 s.

@@ -16,7 +16,7 @@ from skerry.planner.model.periods import last_sample_before
 from skerry.planner.model.plans import MoteQuery
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import EVENT_BY_NAME
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: From, and up to (None: without end), in ms of network time.
 Interval = tuple[int, int | None]

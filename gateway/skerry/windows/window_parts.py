@@ -28,7 +28,7 @@ from skerry.planner.model.plans import Output, QueryPlan
 from skerry.planner.model.row_time import NETWORK_TIME, TIME
 from skerry.windows.courses import Course
 from skerry.windows.results import Result
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: The number of each text that has been a group.
 Texts = dict[str, int]

@@ -17,7 +17,7 @@ from skerry.service.explain import explain, explain_text
 from skerry.service.watch import Watch
 from skerry.sharing.demand import Demand
 from skerry_protocol.codec import decode, encode
-from skerry_protocol.packets import Invariant, PacketType
+from skerry_protocol.codes import Invariant, PacketType
 
 
 def status(**fields: Any) -> Any:

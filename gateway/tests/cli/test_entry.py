@@ -15,7 +15,7 @@ from skerry.cli.gateway import default_data
 from skerry.cli.main import main
 from skerry.cli.options import asker
 from skerry.sql.parser import _tables
-from skerry_protocol.packets import PROTOCOL_VERSION
+from skerry_protocol.limits import PROTOCOL_VERSION
 
 EARLY = """
 import sys

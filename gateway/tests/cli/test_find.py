@@ -19,7 +19,9 @@ from gateway.tests.service.test_catalog import report
 from skerry.network.searches import check_seeker
 from skerry.sql.errors import QueryError
 from skerry_protocol import codec
-from skerry_protocol.packets import NO_NODE, CommandOp, PacketType, SearchCommand
+from skerry_protocol.codes import CommandOp, PacketType
+from skerry_protocol.limits import NO_NODE
+from skerry_protocol.searches import SearchCommand
 
 MOTES = (1, 2, 3, 7)
 

@@ -28,7 +28,7 @@ from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
 from skerry.service.explain import explain
 from skerry.sql.errors import QueryError
-from skerry_protocol import packets
+from skerry_protocol import records
 from skerry_protocol.attributes import BY_NAME
 
 #: Hundredths of a degree; None: the sensor failed.
@@ -65,7 +65,7 @@ def own_state(library: Path, query: MoteQuery, node: int, temp: int | None) -> b
     assert mote.install(encode(query, 0), 1) == COMPLETE
     mote.run(1)
     (record,) = mote.records()
-    return bytes(packets.Partial.build(record.body))
+    return bytes(records.Partial.build(record.body))
 
 
 def in_network(library: Path, what: str, temps: Sequence[int | None], seed: int) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def in_network(library: Path, what: str, temps: Sequence[int | None], seed: int)
             apart.append(one)
             parts.append(other)
             continue
-        decoded = [from_packet(query, packets.Partial.parse(data)) for data in (one, other, both)]
+        decoded = [from_packet(query, records.Partial.parse(data)) for data in (one, other, both)]
         assert merge_partials(query, decoded[:2]) == decoded[2], "gateway and motes merge alike"
         parts.append(both)
-    brought = [from_packet(query, packets.Partial.parse(data)) for data in (*apart, *parts)]
+    brought = [from_packet(query, records.Partial.parse(data)) for data in (*apart, *parts)]
     batch = Rows(partials_batch(query, [merge_partials(query, brought)]), query)
     residual = Residual(wanted)
     chosen = residual.select(batch, Feed("u", 1, 1000, 1000, 0))

@@ -21,7 +21,7 @@ from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 
 @contextmanager

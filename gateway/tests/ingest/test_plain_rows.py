@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from skerry.ingest.plain_rows import RowRecords
 from skerry.storage.log.record import RECORD, Kind, damaged, intact, seal
-from skerry_protocol.packets import FIELDS_MAXIMUM
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 ARRIVAL = 1_700_000_000_000_000
 numbers = st.integers(-(2**31), 2**32 - 1)

@@ -24,8 +24,8 @@ from skerry.storage.log.record import Kind, Records
 from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort

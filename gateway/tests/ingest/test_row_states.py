@@ -18,7 +18,7 @@ from skerry.storage.log.record import Kind
 from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Derived, Source, Stream
 from skerry_protocol.codec import Packet, Result
-from skerry_protocol.packets import Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
 
 PERIOD_MS, MOTES = 2000, (1, 2, 3)
 

@@ -36,7 +36,7 @@ from skerry.service.pair_costs import cheapest, cost_of, plan_of
 from skerry.service.pair_places import places
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import PairsWay
+from skerry_protocol.codes import PairsWay
 
 FIRMWARE = Path(__file__).parents[3] / "firmware"
 JOIN = (

@@ -43,7 +43,7 @@ from skerry.storage.state import DataError
 from skerry.streams.stream import Stream
 from skerry_protocol import codec
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 SECOND = 1_000_000
 CREATE = (

@@ -18,7 +18,7 @@ from skerry.service import pair_service
 from skerry.sql.errors import QueryError
 from skerry.storage.log import stream_log
 from skerry_protocol import codec
-from skerry_protocol.packets import Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
 
 JOIN = (
     "SELECT s.nodeid, t.nodeid, s.temp - t.temp AS difference FROM sensors AS s, sensors AS t WINDOW 3 ROWS "

@@ -22,7 +22,8 @@ from skerry.storage.log.record import Block, Kind
 from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import StreamEpoch
 from skerry_protocol import codec
-from skerry_protocol.packets import TICKS_PER_SECOND, Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
+from skerry_protocol.limits import TICKS_PER_SECOND
 
 ASKED = "SELECT AVG(temp), COUNT(*), MIN(light), MAX(light) FROM sensors SAMPLE PERIOD"
 #: AVG(temp) of readings in 0.01 °C, in 0.00001 °C, half away from zero.

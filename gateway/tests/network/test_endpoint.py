@@ -6,8 +6,9 @@ import random
 
 from skerry.network.link.endpoint import Endpoint
 from skerry_protocol import codec
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PROTOCOL_VERSION, PacketType
+from skerry_protocol.limits import PROTOCOL_VERSION
 
 HELLO = codec.encode(PacketType.HELLO, node=0, session=3, seconds=9, ticks=0, query_version=0, queries=b"")
 

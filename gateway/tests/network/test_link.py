@@ -17,8 +17,8 @@ from skerry.network.link.link import Link, PortError
 from skerry.network.link.links import Links
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
 
 #: What ``select`` knows of.
 FILES = 1024

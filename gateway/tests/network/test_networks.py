@@ -17,7 +17,8 @@ from skerry.sql.errors import QueryError
 from skerry.storage.state.database import Changes, Row, StateDatabase
 from skerry.streams.handover import Handover
 from skerry_protocol import codec
-from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import QUERIES_MAXIMUM
 
 FAST = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
 

@@ -10,7 +10,8 @@ import pytest
 from skerry.network.pings import Pinged, Pings, arguments, check
 from skerry.sql.errors import QueryError
 from skerry_protocol import codec
-from skerry_protocol.packets import CommandStatus, Outcome, PacketType, Ping
+from skerry_protocol.codes import CommandStatus, Outcome, PacketType
+from skerry_protocol.ways import Ping
 
 
 def arrival(token: int, outcome: int, way: tuple[int, ...] = (), **changed: Any) -> Any:

@@ -13,7 +13,8 @@ from skerry.network.searches import Searched, Searches, check, roots_of
 from skerry.sql.errors import QueryError
 from skerry_protocol import codec
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import NO_NODE, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import NO_NODE
 
 ROOM = BY_NAME["room"].number
 

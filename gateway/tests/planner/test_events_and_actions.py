@@ -28,9 +28,10 @@ from skerry.sql.ast import CreatePoint
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
+from skerry_protocol.codes import Aggregate
 from skerry_protocol.commands import ACTION_BY_NAME, ACTIONS, event_number
 from skerry_protocol.extensions import declarations
-from skerry_protocol.packets import EVENT_RUNS, Aggregate
+from skerry_protocol.limits import EVENT_RUNS
 
 HOT = event_number("hot")
 #: The mote on the host, which stands at -12.5 m, 3 m.

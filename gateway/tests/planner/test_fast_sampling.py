@@ -22,7 +22,7 @@ from skerry.planner.planner import plan_query
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet, Series
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 #: mg; None: the sensor failed.
 readings = st.lists(st.sampled_from([0, 200, 301, 900, None]), min_size=1, max_size=120)

@@ -24,16 +24,17 @@ from skerry.sensors.planning import planned
 from skerry.sql import index_statements
 from skerry.sql.errors import QueryError
 from skerry.sql.index_statements import CreateIndex
-from skerry_protocol import packets
+from skerry_protocol import limits, programs, records
 from skerry_protocol.codec import decode_program
-from skerry_protocol.packets import FOREVER, PROGRAM_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FOREVER, PROGRAM_MAXIMUM
 
 CLIMATE = "CREATE INDEX climate ON sensors (JOINT (light FROM 0 TO 2000, temp FROM 10 TO 35)) SAMPLE PERIOD 30 s KEEP 1 day"
 
 
 def motes(boards: Sequence[str] = ("iris", "cc2538"), count: int = 9, spacing: int = 1000) -> list[Mote]:
     catalog = Catalog()
-    fields = packets.Status.parse(bytes(120))
+    fields = records.Status.parse(bytes(120))
     for node in range(count):
         status = {**fields, "node": node, "x": node % 3 * spacing, "y": node // 3 * spacing, "statics": []}
         status["board"] = {"iris": 1, "cc2538": 2}[boards[node % len(boards)]]
@@ -60,7 +61,7 @@ def test_an_index_is_a_query_whose_program_names_who_stores() -> None:
     assert (index.period_ms, index.keep_ms) == (30_000, 86_400_000)
     program = decode_program(encode(merge([plan]), 0, FOREVER))
     [clause] = [field for field in program.fields if field.aggregate == Aggregate.INDEX]
-    sent = packets.Index.parse(clause.code)
+    sent = programs.Index.parse(clause.code)
     assert (sent.index, sent.parts) == (7, 1)
     assert len(sent.more) == 2 + 2 * 8 + 4 * 6
     assert sent.more[:2] == bytes([0b11, 4])
@@ -109,12 +110,12 @@ def test_parts_are_asked_one_after_the_other_for_what_the_first_had() -> None:
 
     def answer(node: int, tuples: bytes) -> None:
         body = {"node": node, "token": sent[-1][1], "part": 0, "last": 1, "tuples": tuples}
-        asks.hear(packets.Stored.parse(packets.Stored.build(body)), 0.0)
+        asks.hear(records.Stored.parse(records.Stored.build(body)), 0.0)
 
     asks.advance(0.0, lambda *one: sent.append(one))
     # Fewer are as warm as that than as bright, by the ranges.
     [(target, _, told)] = sent
-    assert (target, ask.step.part.columns) == (packets.BROADCAST, (1,))
+    assert (target, ask.step.part.columns) == (limits.BROADCAST, (1,))
     assert struct.unpack("<H", told[:2]) == (7 + 8192,)
     assert struct.unpack("<IH", told[5:11]) == (10, 0xFFFF)
     for node in ask.step.motes:
@@ -143,7 +144,7 @@ def test_where_a_part_has_nothing_the_next_is_not_asked() -> None:
     asks.advance(0.0, lambda *one: sent.append(one))
     for node in ask.step.motes:
         body = {"node": node, "token": sent[-1][1], "part": 0, "last": 1, "tuples": b""}
-        asks.hear(packets.Stored.parse(packets.Stored.build(body)), 0.0)
+        asks.hear(records.Stored.parse(records.Stored.build(body)), 0.0)
     assert len(sent) == 1
     assert (ask.over, ask.complete, ask.tuples()) == (True, True, [])
     silent = IndexAsk(index, [(0, 100), (0, NULL)])

@@ -11,7 +11,7 @@ from skerry.planner.physical.program import program_size
 from skerry.planner.planner import plan_query
 from skerry.service.explain import explain, explain_text
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import PROGRAM_MAXIMUM
+from skerry_protocol.limits import PROGRAM_MAXIMUM
 
 FORTY = "nodeid IN (" + ", ".join(map(str, range(3, 83, 2))) + ")"
 

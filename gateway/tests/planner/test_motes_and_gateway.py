@@ -27,7 +27,8 @@ from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.bytecode import STACK_DEPTH, check
 from skerry_protocol.codec import decode_program, decode_record
 from skerry_protocol.codec import encode as encode_packet
-from skerry_protocol.packets import FOREVER, Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, PacketType
+from skerry_protocol.limits import FOREVER
 
 
 def plan(text: str) -> QueryPlan:

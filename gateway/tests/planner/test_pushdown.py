@@ -26,7 +26,8 @@ from skerry.service.explain import explain, explain_text
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import COLUMN_MAXIMUM, Op, instruction
-from skerry_protocol.packets import PROGRAM_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import PROGRAM_MAXIMUM
 
 NAMES = ("light", "temp", "humidity")
 

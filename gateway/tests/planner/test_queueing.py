@@ -25,7 +25,9 @@ from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet, decode_program
-from skerry_protocol.packets import Aggregate, PacketType, Queue, Tally
+from skerry_protocol.codes import Aggregate, PacketType
+from skerry_protocol.programs import Queue
+from skerry_protocol.records import Tally
 
 DELTA = "SELECT light FROM sensors SAMPLE PERIOD 1 s QUEUE DELTA SIZE 5 SEND PERIOD 4 s"
 

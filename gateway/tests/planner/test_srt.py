@@ -16,10 +16,11 @@ from skerry.planner.planner import plan_query, plan_srt
 from skerry.service.explain import explain, explain_text
 from skerry.sharing.demand import Demand
 from skerry.sql.ast import CreateSrt
-from skerry_protocol import packets
+from skerry_protocol import limits, programs, records
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import decode_program
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate, Policy
+from skerry_protocol.codes import Aggregate, Policy
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 
 def tree(*attributes: str, low: int = 0, step: int = 1, number: int = 1) -> Srt:
@@ -118,7 +119,7 @@ def test_a_full_program_goes_everywhere() -> None:
     assert isinstance(planned, QueryPlan)
     query = merge([planned])
     for changed in (query, routed(query, [tree("nodeid")])):
-        assert len(encode(changed, 0)) <= packets.PROGRAM_MAXIMUM
+        assert len(encode(changed, 0)) <= limits.PROGRAM_MAXIMUM
 
 
 def test_an_attribute_has_several_names() -> None:
@@ -137,7 +138,7 @@ def test_the_program_of_a_tree() -> None:
     assert srt.axes == (Axis(10, -100, 20), Axis(11, 0, 1))
     program = decode_program(encode(merge([planned]), 0))
     (code,) = [field.code for field in program.fields if field.aggregate == Aggregate.SRT]
-    parsed = packets.Srt.parse(code)
+    parsed = programs.Srt.parse(code)
     assert (parsed.srt, [(a.attribute, a.low, a.step) for a in parsed.axes]) == (
         9,
         [(10, -100, 20), (11, 0, 1)],
@@ -169,7 +170,7 @@ def test_a_query_with_a_memory_keeps_its_way() -> None:
 def test_explain_says_where() -> None:
     catalog = Catalog()
     for node, parent in ((0, 65535), (1, 0), (2, 1), (3, 0)):
-        status = dict.fromkeys((field.name for field in packets.Status.subcons), 0) | {"statics": []}
+        status = dict.fromkeys((field.name for field in records.Status.subcons), 0) | {"statics": []}
         catalog.update({**status, "node": node, "parent": parent, "uptime": 1}, 0)
     demand = Demand()
     demand.route_by([tree("nodeid")])

@@ -11,7 +11,7 @@ import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import COMMAND, Daemon, wait_for
 from skerry_protocol.codec import encode
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -26,7 +26,7 @@ import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
 from skerry_protocol import codec
-from skerry_protocol.packets import PacketType, RefusalReason
+from skerry_protocol.codes import PacketType, RefusalReason
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"

@@ -22,8 +22,9 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.ports import free_port
 from gateway.tests.process import COMMAND, SQL, Daemon, ask, queue_rows, wait_for
 from skerry.storage.log.stream_log import read
-from skerry_protocol import codec, packets
-from skerry_protocol.packets import PROTOCOL_VERSION, Aggregate, CommandOp, PacketType, RefusalReason
+from skerry_protocol import codec, programs
+from skerry_protocol.codes import Aggregate, CommandOp, PacketType, RefusalReason
+from skerry_protocol.limits import PROTOCOL_VERSION
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -388,7 +389,7 @@ def test_a_semantic_routing_tree_outlives_the_gateway(station: Station) -> None:
     wait_for(lambda: len(peer.programs()) == 2)
     before = dict(peer.programs())
     [tree], [route] = _codes(before, Aggregate.SRT), _codes(before, Aggregate.ROUTE)
-    assert packets.Route.parse(route).srt == packets.Srt.parse(tree).srt
+    assert programs.Route.parse(route).srt == programs.Srt.parse(tree).srt
     daemon.kill()
     daemon.start()
     assert [(tree["name"], tree["query"]) for tree in ada.status()["srts"]] == [("rooms", made.id)]

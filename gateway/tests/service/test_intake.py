@@ -16,8 +16,8 @@ from skerry.service.gateway import Gateway
 from skerry.storage.log.record import Records
 from skerry.storage.log.stream_log import read
 from skerry_protocol import codec
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
 
 ROOTS = 8
 

@@ -29,9 +29,9 @@ from skerry.service.queries import Queries, UserQuery
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME, STATICS_MAXIMUM
 from skerry_protocol.codec import decode, encode
+from skerry_protocol.codes import PacketType
 from skerry_protocol.commands import event_number
 from skerry_protocol.extensions import Declared
-from skerry_protocol.packets import PacketType
 
 NOW = 1e9
 SMALL = {"motes": Table(("nodeid", "voltage"), [(1, 2.9), (2, None)]), "tags": Table(("nodeid", "key"), [])}

@@ -20,7 +20,8 @@ from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.storage.state import DataError
 from skerry_protocol import codec
-from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
+from skerry_protocol.codes import PacketType
+from skerry_protocol.limits import QUERIES_MAXIMUM
 
 
 def ask(gateway: Gateway, sql: str = SQL, user: str = "ada") -> UserQuery:

@@ -17,7 +17,8 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
 from skerry.storage.log.stream_log import read
 from skerry_protocol import codec
-from skerry_protocol.packets import BROADCAST, CommandOp, PacketType
+from skerry_protocol.codes import CommandOp, PacketType
+from skerry_protocol.limits import BROADCAST
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

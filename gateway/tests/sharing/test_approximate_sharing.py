@@ -9,7 +9,7 @@ from skerry.planner.physical.merge import merge
 from skerry.service.explain import explain, explain_text
 from skerry.sharing.demand import Demand
 from skerry_protocol.codec import decode_program
-from skerry_protocol.packets import QueryFlag
+from skerry_protocol.codes import QueryFlag
 
 
 def test_motes_do_not_withhold_states_once_somebody_wants_them_counted() -> None:

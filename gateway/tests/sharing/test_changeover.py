@@ -14,7 +14,7 @@ from skerry.planner.model.plans import Difference, QueryPlan
 from skerry.planner.physical.mote_memory import MEMORY_BYTES, bytes_taken
 from skerry.sharing.demand import Demand
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import QUERIES_MAXIMUM
+from skerry_protocol.limits import QUERIES_MAXIMUM
 
 
 class Motes:

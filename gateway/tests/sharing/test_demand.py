@@ -21,7 +21,7 @@ from skerry.sharing.needs import need_of
 from skerry.sql.ast import CreatePoint
 from skerry.sql.errors import QueryError
 from skerry_protocol.codec import decode_program
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
+from skerry_protocol.limits import FOREVER, QUERIES_MAXIMUM
 
 
 def test_two_users_of_the_same_attributes_share_one_query_at_the_faster_rate() -> None:

@@ -8,7 +8,7 @@ from gateway.tests.sharing.plans import kept, plan, rows, state_of
 from skerry.planner.planner import plan_point, plan_query
 from skerry.sharing.demand import Demand
 from skerry.sql.ast import CreatePoint
-from skerry_protocol.packets import FOREVER
+from skerry_protocol.limits import FOREVER
 
 
 def test_state_survives_json() -> None:

@@ -13,7 +13,8 @@ from skerry.sharing.demand import Demand
 from skerry.sharing.flood_times import control_windows, frames_of
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet
-from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType, Policy
+from skerry_protocol.codes import PacketType, Policy
+from skerry_protocol.limits import FRAGMENT_MAXIMUM
 
 ONCE = "SELECT humidity FROM sensors ONCE"
 

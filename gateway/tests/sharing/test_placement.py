@@ -19,7 +19,7 @@ from skerry.sharing.groups import Group, query_of, view_of
 from skerry.sharing.needs import Kind, Need, need_of
 from skerry.sharing.placement import Placement
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, QUERIES_MAXIMUM
+from skerry_protocol.limits import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, QUERIES_MAXIMUM
 
 ATTRIBUTES = (
     *(

@@ -23,7 +23,7 @@ from skerry.storage.log.record import Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Derived, Source, Stream
 from skerry_protocol.codec import Packet, Series
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 TEXTS = {
     "raw": "accel_x",

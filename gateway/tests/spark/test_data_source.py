@@ -37,7 +37,7 @@ from skerry.service.queries import UserQuery
 from skerry.storage.history.manifest import day_of
 from skerry.storage.log.record import Kind, Records
 from skerry.streams.stream import Stream
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 pytestmark = pytest.mark.spark
 

@@ -1,8 +1,8 @@
 """Yield, repetitions and latency from what is on the air and on the root's line."""
 
 from skerry_protocol import codec, mac
+from skerry_protocol.codes import PacketType
 from skerry_protocol.framing import FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
 from skerry_testbed.core import AirFrame
 from skerry_testbed.report import Observer
 

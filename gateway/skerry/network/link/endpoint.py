@@ -17,8 +17,10 @@ from construct import Container
 from skerry.ingest.frames import Frame, Framed
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
+from skerry_protocol.codes import PacketType
+from skerry_protocol.errors import PacketError, VersionMismatchError
 from skerry_protocol.framing import ACKS, REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import NO_NODE, PacketError, PacketType, VersionMismatchError
+from skerry_protocol.limits import NO_NODE
 
 #: POLLs in a row that bring nothing that is stored before the gateway believes that the root holds none of it. The first of them may be
 #: answered behind what the root sent while nobody listened, where a gateway that was killed had asked by the same number.

@@ -23,7 +23,7 @@ from skerry.network.link.device import opened
 from skerry.network.link.endpoint import Endpoint
 from skerry.network.link.stamp import Stamp
 from skerry_protocol.codec import Packet
-from skerry_protocol.packets import PacketType
+from skerry_protocol.codes import PacketType
 
 log = logging.getLogger(__name__)
 

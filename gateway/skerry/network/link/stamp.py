@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skerry_protocol.codec import Packet
-from skerry_protocol.packets import TICKS_PER_SECOND
+from skerry_protocol.limits import TICKS_PER_SECOND
 
 
 @dataclass(slots=True)

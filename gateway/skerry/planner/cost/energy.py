@@ -18,15 +18,9 @@ from skerry.planner.physical.condition_order import considered, selectivity
 from skerry.planner.physical.fast_sampling import is_fast
 from skerry.planner.physical.merge import merge
 from skerry_protocol.attributes import BY_NUMBER
-from skerry_protocol.packets import (
-    PERIOD_MINIMUM_MS,
-    QUERIES_MAXIMUM,
-    SERIES_BYTES_MAXIMUM,
-    Aggregate,
-    AggregateState,
-    Partial,
-    Result,
-)
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import PERIOD_MINIMUM_MS, QUERIES_MAXIMUM, SERIES_BYTES_MAXIMUM
+from skerry_protocol.records import AggregateState, Partial, Result
 
 #: Rows of a query with one of these stay on their motes.
 _KEPT = (Aggregate.STORE, Aggregate.INTO, Aggregate.SRT)

@@ -21,7 +21,7 @@ from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.condition_order import selectivity
 from skerry.planner.physical.program import chosen
-from skerry_protocol.packets import Aggregate, EventFlag
+from skerry_protocol.codes import Aggregate, EventFlag
 
 #: Per s, of an event that has not been heard twice: one each ten minutes.
 ASSUMED_RATE = 1 / 600

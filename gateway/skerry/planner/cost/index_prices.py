@@ -14,7 +14,7 @@ from skerry.planner.cost import radio
 from skerry.planner.cost.join_prices import WAY_FRAME_BYTES
 from skerry.planner.features.indexing import Index
 from skerry.sql.units import duration_text
-from skerry_protocol.packets import AggregateState
+from skerry_protocol.records import AggregateState
 
 #: A name is mote, session and number; a question has what it is of, whose it is, and a range of 4 bytes for each of four attributes.
 FORMAT = Format(

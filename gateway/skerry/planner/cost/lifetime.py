@@ -17,7 +17,7 @@ from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
-from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS
+from skerry_protocol.limits import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from skerry_protocol.packets import Command, Event
+from skerry_protocol.dissemination import Command
+from skerry_protocol.records import Event
 
 #: Bytes around one record alone in a frame: preamble and SFD 5, length 1, MAC header 9, FCS 2, packet
 #: header 2, bundle flags 1, record header 2.

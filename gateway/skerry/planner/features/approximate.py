@@ -18,7 +18,7 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import units_of
 from skerry_protocol.attributes import ValueFormat
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Of which the paper's idea gives an error that can be stated.
 KINDS = (Aggregate.AVG, Aggregate.SUM, Aggregate.COUNT)

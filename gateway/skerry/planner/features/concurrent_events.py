@@ -16,7 +16,7 @@ from skerry.planner.model.clause import Clause
 from skerry.planner.semantics.aggregates import has_aggregate
 from skerry.planner.semantics.draft import Draft
 from skerry_protocol.attributes import BY_NUMBER, EVENT_ATTRIBUTES, EVENT_BY_NAME
-from skerry_protocol.packets import Aggregate, EventFlag
+from skerry_protocol.codes import Aggregate, EventFlag
 
 #: The mote that raised the event.
 RAISED_BY = build.attribute(EVENT_BY_NAME["event.nodeid"])

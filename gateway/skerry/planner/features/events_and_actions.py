@@ -15,7 +15,7 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import Aggregate, EventFlag
+from skerry_protocol.codes import Aggregate, EventFlag
 
 #: What every event says, so that SIGNAL need not.
 _IN_EVERY_EVENT = ("nodeid", "loc", "xpos", "ypos", "time")

@@ -13,7 +13,7 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME
-from skerry_protocol.packets import PERIOD_MINIMUM_MS
+from skerry_protocol.limits import PERIOD_MINIMUM_MS
 
 #: Longest span, in ms: a hundred years.
 _SPAN_MAXIMUM_MS = 100 * 365 * 86_400_000

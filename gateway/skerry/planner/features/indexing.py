@@ -19,14 +19,14 @@ from skerry.sql import ast, index_statements
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.index_statements import CreateIndex
 from skerry.sql.units import duration_text
-from skerry_protocol import packets
+from skerry_protocol import programs
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute
-from skerry_protocol.packets import (
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import (
     INDEX_ATTRIBUTES_MAXIMUM,
     PERIOD_MAXIMUM_MS,
     PERIOD_MINIMUM_MS,
     PLACE_MAXIMUM,
-    Aggregate,
 )
 
 #: Boards that store tuples of others.
@@ -81,17 +81,17 @@ class Index:
     def encode(self) -> tuple[int, ...]:
         """An Index of the protocol."""
         more = [
-            packets.IndexPart.build(
+            programs.IndexPart.build(
                 {"columns": sum(1 << column for column in part.columns), "owners": len(part.owners)}
             )
             for part in self.parts
         ]
-        more += [packets.IndexRange.build({"low": axis.low, "high": axis.high}) for axis in self.axes]
+        more += [programs.IndexRange.build({"low": axis.low, "high": axis.high}) for axis in self.axes]
         more += [
-            packets.IndexOwner.build({"node": node, "x": x, "y": y}) for node, (x, y) in self.owners.items()
+            programs.IndexOwner.build({"node": node, "x": x, "y": y}) for node, (x, y) in self.owners.items()
         ]
         return tuple(
-            packets.Index.build({"index": self.number, "parts": len(self.parts), "more": b"".join(more)})
+            programs.Index.build({"index": self.number, "parts": len(self.parts), "more": b"".join(more)})
         )
 
     def to_list(self) -> list[Any]:

@@ -32,7 +32,7 @@ from skerry.sql.join_windows import is_of_rows, microseconds
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op, StoredField
-from skerry_protocol.packets import FIELDS_MAXIMUM
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 #: Epochs, or rows, whose numbers go round from 1 to 7, of a mote in a window: more of them is the gateway's.
 WINDOW_MAXIMUM, ROWS_MAXIMUM = 8, 7

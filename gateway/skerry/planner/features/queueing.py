@@ -9,7 +9,8 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME
-from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate, QueuePolicy
+from skerry_protocol.codes import Aggregate, QueuePolicy
+from skerry_protocol.limits import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS
 
 #: SIZE, and epochs from one row that leaves a mote to the next.
 SIZE_MAXIMUM = 255

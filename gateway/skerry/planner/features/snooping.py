@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from skerry.expressions import extension_aggregates
 from skerry.planner.features import approximate
 from skerry.planner.model.plans import QueryPlan
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 _BUILT_IN = frozenset({Aggregate.MIN, Aggregate.MAX, Aggregate.TOP, Aggregate.BOTTOM})
 _NEEDED = {"EXEMPLARY", "MONOTONIC"}

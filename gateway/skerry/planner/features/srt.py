@@ -16,10 +16,11 @@ from skerry.planner.semantics.scope import SYNONYMS
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
-from skerry_protocol import packets
+from skerry_protocol import programs
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, STATIC_ATTRIBUTES, Attribute
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate, Policy
+from skerry_protocol.codes import Aggregate, Policy
+from skerry_protocol.limits import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS
 
 #: Codes are 0..255.
 CODES = 256
@@ -64,7 +65,7 @@ class Srt:
     def encode(self) -> tuple[int, ...]:
         """An Srt of the protocol."""
         axes = [{"attribute": a.attribute, "low": a.low, "step": a.step} for a in self.axes]
-        return tuple(packets.Srt.build({"srt": self.number, "policy": int(self.policy), "axes": axes}))
+        return tuple(programs.Srt.build({"srt": self.number, "policy": int(self.policy), "axes": axes}))
 
     def to_list(self) -> list[Any]:
         """For JSON."""

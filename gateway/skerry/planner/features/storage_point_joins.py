@@ -16,7 +16,8 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op, StoredField
-from skerry_protocol.packets import Aggregate, From, Match
+from skerry_protocol.codes import Aggregate, Match
+from skerry_protocol.programs import From
 
 #: What COMBINE makes of several rows: name → aggregate.
 _COMBINING = {

@@ -31,13 +31,8 @@ from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import TIME_NAMES, TIMES, time_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute, ValueFormat
-from skerry_protocol.packets import (
-    FIELDS_MAXIMUM,
-    PERIOD_MAXIMUM_MS,
-    STORE_BLOCK,
-    STORE_ROWS_MAXIMUM,
-    Aggregate,
-)
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FIELDS_MAXIMUM, PERIOD_MAXIMUM_MS, STORE_BLOCK, STORE_ROWS_MAXIMUM
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FORMATS = {

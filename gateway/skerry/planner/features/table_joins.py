@@ -17,7 +17,7 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.quoting import as_name
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 
 def table_joins(draft: Draft) -> Draft:

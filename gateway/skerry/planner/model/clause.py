@@ -14,8 +14,10 @@ from skerry.expressions.expression import Expr, from_list, render
 from skerry.sql.ast import Span
 from skerry.sql.units import duration_text
 from skerry_protocol.bytecode import constant
+from skerry_protocol.codes import Aggregate, EventFlag, Match
 from skerry_protocol.commands import NO_ARGUMENT, event_number
-from skerry_protocol.packets import EVENT_RUNS, Aggregate, EventFlag, Match, OnEvent
+from skerry_protocol.limits import EVENT_RUNS
+from skerry_protocol.programs import OnEvent
 
 _MET = {
     Match.ALL: "the rows",

@@ -10,7 +10,7 @@ from skerry.expressions.expression import Expr
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Every row says these anyway: its mote, its epoch, and what its queue made of it.
 IN_EVERY_ROW = frozenset(BY_NAME[name].number for name in ("nodeid", "epoch", "combined", "left_out", "via"))

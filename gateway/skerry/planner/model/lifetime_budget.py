@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skerry_protocol.packets import Budget
+from skerry_protocol.programs import Budget
 
 #: Two AA cells: 2,200 mAh (the paper's) at 3 V, in J.
 CAPACITY = 23_760

@@ -13,7 +13,8 @@ from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate, Pairs, PairsHost, PairsWay
+from skerry_protocol.codes import Aggregate, PairsWay
+from skerry_protocol.programs import Pairs, PairsHost
 
 #: Of a row that has met another: how many epochs the later of both is behind it. Storage points have no field of that number.
 FIELD_BEHIND = 12

@@ -33,7 +33,7 @@ from skerry.planner.model.lifetime_budget import LifetimeBudget
 from skerry.planner.model.ordering import Ordering
 from skerry.planner.model.source_plans import SourceOutput, SourcePlan
 from skerry_protocol.attributes import ValueFormat
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 if TYPE_CHECKING:
     from skerry.planner.model.pairing import Pairing

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from skerry_protocol.attributes import ValueFormat
-from skerry_protocol.packets import STORE_BLOCK, Store, StoreFlag
+from skerry_protocol.codes import StoreFlag
+from skerry_protocol.limits import STORE_BLOCK
+from skerry_protocol.programs import Store
 
 #: A point whose rows take no more bytes on each mote lies in RAM, a larger one in EEPROM or flash.
 RAM_BYTES = 256

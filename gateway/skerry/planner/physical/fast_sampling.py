@@ -15,7 +15,7 @@ from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import ATTRIBUTES, BY_NUMBER
-from skerry_protocol.packets import PERIOD_MINIMUM_MS, SERIES_BYTES_MAXIMUM
+from skerry_protocol.limits import PERIOD_MINIMUM_MS, SERIES_BYTES_MAXIMUM
 
 #: Frames that a mote beside the root gets through in its part of each round.
 FRAMES_PER_SECOND = 6

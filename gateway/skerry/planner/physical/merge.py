@@ -30,7 +30,8 @@ from skerry.planner.model.plans import Column, MoteQuery, QueryPlan
 from skerry.planner.physical.program import fits
 from skerry.planner.physical.row_union import RowNeed, RowUnion
 from skerry_protocol.attributes import ValueFormat
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 
 def merge(plans: Sequence[QueryPlan]) -> MoteQuery:

@@ -18,7 +18,10 @@ from skerry.planner.model.storage_points import RAM_HEADER, kept
 from skerry.planner.physical.program import program_size
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import ATTRIBUTE_MAXIMUM
-from skerry_protocol.packets import EVENT_RUNS, Aggregate, Event, EventFlag, Store, StoreFlag
+from skerry_protocol.codes import Aggregate, EventFlag, StoreFlag
+from skerry_protocol.limits import EVENT_RUNS
+from skerry_protocol.programs import Store
+from skerry_protocol.records import Event
 
 #: Bytes for all queries of a mote together (MEMORY_BYTES).
 MEMORY_BYTES = 1536

@@ -13,7 +13,8 @@ from skerry.planner.semantics.temporal_aggregates import check_slides
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NUMBER
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 
 def mote_windows(draft: Draft) -> Draft:

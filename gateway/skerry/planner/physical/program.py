@@ -10,7 +10,8 @@ from skerry.planner.model.plans import Column, MoteQuery
 from skerry.planner.physical.condition_order import SamplingPlan, considered
 from skerry.sql.errors import QueryError
 from skerry_protocol.codec import encode_program
-from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, Aggregate, QueryFlag
+from skerry_protocol.codes import Aggregate, QueryFlag
+from skerry_protocol.limits import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM
 
 #: Bytes of a program besides code: flags, period, start, end, length of the condition.
 _HEADER = 1 + 4 + 4 + 4 + 1

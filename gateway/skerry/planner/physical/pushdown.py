@@ -18,7 +18,7 @@ from skerry.expressions.temporal import Parameters, counts_epochs, is_temporal, 
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 _EXEMPLARY = (Aggregate.WINMIN, Aggregate.WINMAX)
 

@@ -16,7 +16,7 @@ from skerry.planner.semantics.conditions import BEFORE_GATEWAY
 from skerry.planner.semantics.draft import Draft
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import PROGRAM_MAXIMUM
+from skerry_protocol.limits import PROGRAM_MAXIMUM
 
 
 def shortened(draft: Draft) -> Draft:

@@ -12,9 +12,9 @@ from skerry.planner.features.srt import CODES, Axis, Srt
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.program import fits
-from skerry_protocol import packets
+from skerry_protocol import programs
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Closed intervals of an attribute's integers; floats for what is unbounded only.
 Intervals = tuple[tuple[float, float], ...]
@@ -38,7 +38,7 @@ class Route:
         """A Route of the protocol."""
         (low, high), (low2, high2) = self.parts
         fields = {"srt": self.srt.number, "low": low, "high": high, "low2": low2, "high2": high2}
-        return tuple(packets.Route.build(fields))
+        return tuple(programs.Route.build(fields))
 
     @property
     def share(self) -> float:

@@ -13,7 +13,8 @@ from skerry.expressions.extension_aggregates import ExtensionAggregate
 from skerry.expressions.unit_algebra import product_unit
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 #: Aggregates of one cell, by name.
 SIMPLE = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Aggregate.MAX}

@@ -16,7 +16,8 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 
 def has_aggregate(expr: Expr) -> bool:

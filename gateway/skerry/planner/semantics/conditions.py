@@ -12,7 +12,7 @@ from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 _EPOCH = BY_NAME["epoch"].number
 #: What motes do with rows that pass, which so has to be decided on the mote; no query of another period shares it.

@@ -24,7 +24,7 @@ from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import unit_of, units_of
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
     "+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide, "%": build.modulo,

@@ -9,10 +9,7 @@ from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
-from skerry_protocol.packets import (
-    PERIOD_MAXIMUM_MS,
-    PERIOD_MINIMUM_MS,
-)
+from skerry_protocol.limits import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS
 
 #: Period that a ONCE query is sent with: its single epoch starts at a whole network second.
 ONCE_PERIOD_MS = 1000

@@ -25,7 +25,8 @@ from skerry_protocol.attributes import (
     Attribute,
 )
 from skerry_protocol.bytecode import Op, StoredField
-from skerry_protocol.packets import PERIOD_MINIMUM_MS, SOURCES_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import PERIOD_MINIMUM_MS, SOURCES_MAXIMUM
 
 #: Other names of attributes: plain words, and those of TinyDB's own catalog.
 SYNONYMS = {

@@ -25,7 +25,8 @@ from skerry.expressions.temporal import (
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text, time_of
-from skerry_protocol.packets import WINDOW_MAXIMUM, Aggregate
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import WINDOW_MAXIMUM
 
 #: Name in a query → aggregate.
 NAMES = {kind.name: kind for kind in Aggregate if Aggregate.WINAVG <= kind <= Aggregate.PULSES} | {

@@ -20,7 +20,7 @@ from skerry.planner.model.frames import (
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text, time_of
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Aggregates that a window may have.
 KINDS = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Aggregate.MAX}

@@ -22,7 +22,7 @@ from skerry.planner.model.plans import Column, MoteQuery, Output
 from skerry.storage.log.record import RECORD, Records
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 SENSORS = "sensors"
 BESIDE = "beside"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from skerry_protocol.packets import FIELDS_MAXIMUM
+from skerry_protocol.limits import FIELDS_MAXIMUM
 
 
 class Kind(IntEnum):

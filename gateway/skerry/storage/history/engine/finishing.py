@@ -36,7 +36,7 @@ from skerry.storage.history.engine.selects import (
 )
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.sorting import check_room, sequence
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Sums are exact up to here after a multiplication with a quotient's power of ten.
 _INT64_MAXIMUM = 2**63 - 1

@@ -41,7 +41,7 @@ from skerry.storage.history.engine.expressions import (
 from skerry.storage.history.engine.joins import joined, places_of
 from skerry.storage.history.engine.messages import Timing
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.codes import Aggregate
 
 #: Aggregates that are made of sums, least and greatest values.
 SIMPLE = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX)
