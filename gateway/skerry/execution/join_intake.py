@@ -13,14 +13,13 @@ from skerry.execution.join_sets import JoinGroup
 from skerry.execution.mined_rows import PLACES
 from skerry.execution.range_index import Int64
 from skerry.execution.source_rows import SourceRows, read
+from skerry.execution.stream_rows import StreamRows
 from skerry.planner.model import source_plans as plans
-from skerry.sensors.evaluate import evaluate, passes
-from skerry.sensors.join_conditions import calculated, type_of
 from skerry.storage.log.record import Records
 from skerry.storage.log.source_batches import SourceFiles
 
-#: Rows by the log's stream: columns of batches, and the number of each row.
-Streams = Mapping[int, tuple[Int64, Mapping[str, pa.Array]]]
+#: By the log's stream.
+Streams = Mapping[int, StreamRows]
 
 
 def rows_of(files: SourceFiles, numbers: Int64, records: Records, streams: set[int]) -> Streams:
@@ -29,11 +28,11 @@ def rows_of(files: SourceFiles, numbers: Int64, records: Records, streams: set[i
     return {stream: numbered(rows) for stream, rows in read(files, numbers[wanted], records[wanted]).items()}
 
 
-def numbered(rows: SourceRows) -> tuple[Int64, Mapping[str, pa.Array]]:
+def numbered(rows: SourceRows) -> StreamRows:
     """A stream's rows, each named by its batch's number and its place in that."""
     begins = np.searchsorted(rows.numbers, rows.numbers)
     places = np.arange(len(rows.numbers), dtype=np.int64) - begins
-    return (rows.numbers << PLACES) + places, rows.columns
+    return StreamRows((rows.numbers << PLACES) + places, rows.columns)
 
 
 def tables_of(
@@ -44,52 +43,25 @@ def tables_of(
     found = {}
     for name, of_motes in motes.items():
         rows = of_motes.among(numbers, records) if len(records) else None
-        if rows is None:
-            continue
-        own, taken = rows
-        mine = own >= group.since
-        if mine.any():
-            kept = {column: values.filter(pa.array(mine)) for column, values in taken.items()}
-            found[name] = _table(group, name, own[mine] << PLACES, kept)
+        if rows is not None:
+            found[name] = StreamRows(rows[0] << PLACES, rows[1]).chosen(None, group.since << PLACES)
     for name, (number, chosen) in group.streams.items():
-        if number not in streams:
-            continue
-        rows_numbers, columns = streams[number]
-        mine = passes(chosen, columns, len(rows_numbers)).to_numpy(zero_copy_only=False)
-        mine &= rows_numbers >= group.since << PLACES
-        if not mine.any():
-            continue
-        places = pa.array(np.flatnonzero(mine))
-        taken = {column: values.take(places) for column, values in columns.items()}
-        found[name] = _table(group, name, rows_numbers[mine], taken)
-    return found
+        if number in streams:
+            found[name] = streams[number].chosen(chosen, group.since << PLACES)
+    return {name: _table(group, name, rows) for name, rows in found.items() if len(rows)}
 
 
-def _table(group: JoinGroup, name: str, numbers: Int64, columns: Mapping[str, pa.Array]) -> pa.Table:
+def _table(group: JoinGroup, name: str, rows: StreamRows) -> pa.Table:
     made = {
-        "number": pa.array(numbers),
-        "time": columns[plans.TIME].cast(pa.int64()),
-        "source": columns[plans.SOURCE],
+        "number": pa.array(rows.numbers),
+        "time": rows.column(plans.TIME, pa.int64()),
+        "source": rows.columns[plans.SOURCE],
     }
     fields = {field for need in group.group.needs.values() for field in need.fields}
     for field in group.group.schemas[name]:
         if field.name in fields:
-            made[field.name] = _column(field.name, field.type, columns, len(numbers))
+            made[field.name] = rows.column(field.name, field.type)
     return pa.table(made)
-
-
-def _column(name: str, kind: pa.DataType, columns: Mapping[str, pa.Array], count: int) -> pa.Array:
-    known = calculated(name)
-    if known is None:
-        found = columns.get(name)
-        return pa.nulls(count, kind) if found is None or found.type != kind else found
-    values = evaluate(known[1], columns, count)
-    if pa.types.is_decimal(values.type) and not pa.types.is_decimal(kind):
-        # By way of text, which is exact.
-        values = values.cast(pa.string())
-    elif kind == pa.string() and not pa.types.is_string(values.type):
-        values = values.cast(type_of(plans.DECIMAL)).cast(pa.string())
-    return values.cast(kind)
 
 
 def greatest(tables: Mapping[str, pa.Table]) -> dict[str, int]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from skerry.execution.join_motes import MoteRows
 from skerry.execution.range_index import Int64
+from skerry.execution.stream_rows import StreamRows
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term
 from skerry.sensors.evaluate import MOMENT, arrow_type, evaluate, passes
@@ -85,7 +86,7 @@ class MinedGroup:
 
 def rows_of_group(
     group: MinedGroup,
-    streams: Mapping[int, tuple[Int64, Mapping[str, pa.Array]]],
+    streams: Mapping[int, StreamRows],
     motes: Mapping[str, MoteRows],
     numbers: Int64,
     records: Records,
@@ -96,7 +97,7 @@ def rows_of_group(
         among = rows.among(numbers, records) if len(records) else None
         return mined_of(group, among[0] << PLACES, among[1]) if among is not None else None
     found = next((streams[number] for number, _ in group.streams.values() if number in streams), None)
-    return mined_of(group, *found) if found is not None else None
+    return mined_of(group, found.numbers, found.columns) if found is not None else None
 
 
 def mined_of(group: MinedGroup, numbers: Int64, columns: Mapping[str, pa.Array]) -> pa.Table | None:
