@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
@@ -175,10 +175,19 @@ def _tell_zones(answer: Rows) -> None:
     if not found["over"]:
         return
     asked = f"{len(found['asked'])} of the {found['of']} motes that store index {found['index']} were asked"
-    missing = ", ".join(map(str, found["missing"]))
-    print(
-        f"missing: motes {missing} did not answer; {asked}" if missing else f"complete: {asked}",
-        file=sys.stderr,
+    print(f"{_missing(found)}; {asked}" if found["missing"] else f"complete: {asked}", file=sys.stderr)
+
+
+def _missing(found: Mapping[str, Any]) -> str:
+    """Which motes' tuples an answer lacks, and what to do about it."""
+    silent = found["missing"]
+    motes = f"mote{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
+    they = "they are" if len(silent) > 1 else "it is"
+    if len(silent) < len(found["asked"]):
+        return f"missing: {motes} did not answer, ask again when {they} back"
+    return (
+        f"missing: nobody answered: {motes} alone may store what was asked for, ask again when {they} back,"
+        " which 'skerry motes' shows"
     )
 
 

@@ -38,6 +38,10 @@ class _Answer:
     def whole(self) -> bool:
         return self.count is not None and len(self.records) == self.count
 
+    def is_silent(self, now: float) -> bool:
+        """Whether nothing has come of it for long, or it has not been asked; network time, which begins anew with a session of the root."""
+        return not self.asked or not 0 <= now - self.since < SILENT_S
+
 
 @dataclass(frozen=True)
 class _Step:
@@ -215,8 +219,8 @@ class IndexAsks:
         """Ask what is to be asked now; network time in s."""
         for ask in self._waiting[:AT_ONCE]:
             left = {node: ask.parts[node] for node in ask.step.motes if not ask.parts[node].whole}
-            silent = [node for node, one in left.items() if not one.asked or now - one.since >= SILENT_S]
-            if silent and all(one.asked >= TIMES for one in left.values()):
+            silent = [node for node, one in left.items() if one.is_silent(now)]
+            if len(silent) == len(left) and all(one.asked >= TIMES for one in left.values()):
                 ask.go_on()
                 continue
             self._send(ask, [node for node in silent if left[node].asked < TIMES], now, send)

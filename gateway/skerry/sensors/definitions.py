@@ -61,7 +61,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SensorTable:
-    """``number``: its own, never given twice; the motes' one (:mod:`skerry.sensors.mote_streams`) is negative."""
+    """``number``: its own, never given twice; the motes' one (:mod:`skerry.sensors.mote_streams`) is negative, and that of an index of
+    theirs (:mod:`skerry.sensors.index_tables`) 0."""
 
     name: str
     owner: str
@@ -82,6 +83,11 @@ class SensorTable:
     def of_motes(self) -> bool:
         """Whether its sources are motes."""
         return self.number < 0
+
+    @property
+    def is_index(self) -> bool:
+        """Whether motes store its rows for each other."""
+        return self.number == 0
 
     @property
     def is_made(self) -> bool:

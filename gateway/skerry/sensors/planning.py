@@ -54,9 +54,11 @@ def plan_of(
     traffic: TrafficOf | None = None,
 ) -> QueryPlan:
     """The plan of a query over one of these tables. Raises QueryError."""
-    of_motes = any(tables[table.name.name.lower()].of_motes for table in select.tables)
+    asked = [tables[table.name.name.lower()] for table in select.tables]
+    of_motes = any(table.of_motes for table in asked)
     coming = len(select.tables) > 1 and not aggregates(select) and select.history is None
-    _check_clauses(select, _OF_WINDOWS if coming else {}, of_motes=of_motes)
+    of_index = any(table.is_index for table in asked)
+    _check_clauses(select, _OF_WINDOWS if coming else {}, of_motes=of_motes, of_index=of_index)
     if any(table.function is not None for table in select.tables):
         return plan_of_mining(select, tables, shapes, _past(select))
     if select.every is not None:
@@ -131,7 +133,9 @@ def _plan_of_made(
     return plan_of_join(select, tables, shapes, traffic, made=name.name)
 
 
-def _check_clauses(select: ast.Select, others: dict[str, str], *, of_motes: bool) -> None:
+def _check_clauses(
+    select: ast.Select, others: dict[str, str], *, of_motes: bool, of_index: bool = False
+) -> None:
     if of_motes:
         mote_streams.check_clauses(select)
     for name, said in (others if of_motes else _OTHERS | others).items():
@@ -139,6 +143,8 @@ def _check_clauses(select: ast.Select, others: dict[str, str], *, of_motes: bool
         if found:
             span = getattr(found[0] if isinstance(found, tuple) else found, "span", None)
             of, hint = "motes", "leave it out, where tables of sensors are asked"
+            if of_index:
+                hint = "leave it out, as an index is asked once and answers the gateway: motes act on what they sample, FROM sensors"
             if name in _OF_ROWS:
                 of, hint = "rows that have an end", "leave it out, as rows come as they come"
             raise QueryError(f"{said} is for {of}", hint, span)
@@ -148,6 +154,9 @@ def _check_clauses(select: ast.Select, others: dict[str, str], *, of_motes: bool
         and not isinstance(select.sampling, ast.Recorded)
         and not (latest and isinstance(select.sampling, ast.Once))
     ):
+        if of_index:
+            hint = "leave it out, and ask again for what has been stored since"
+            raise QueryError("an index is asked once", hint, select.sampling.span)
         hint = "leave it out, as a source says by itself when it has something"
         raise QueryError("motes are sampled, other sensors are not", hint, select.sampling.span)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
@@ -47,6 +48,13 @@ _CHARACTERS = {
 
 #: What names mean behind these words.
 _AFTER = {"FROM": "sensors or a storage point", "QUEUE": "NAIVE, WINAVG or DELTA"}
+
+#: Where a mote is to ask and answer, past the gateway.
+_AT_MOTE = re.compile(r"\bat\s+mote\b(?:\s+\d+)?", re.IGNORECASE)
+_AT_MOTE_HINT = (
+    "leave AT MOTE out, and the gateway asks an index; motes act on what they sample, as in"
+    " SELECT temp FROM sensors WHERE temp > 40 OUTPUT ACTION siren SAMPLE PERIOD 30 s"
+)
 
 _BOUNDS = "expected AND between the bounds, as in BETWEEN 15 AND 20"
 
@@ -170,6 +178,13 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
         hint = misspelt(None, text[:end], expected) + _expected(expected, text[:end])
         return QueryError("the query ends too early", hint, Span(end, end + 1), text)
     span = Span(token.start_pos or 0, token.end_pos or 0)
+    at_mote = next(
+        (found for found in _AT_MOTE.finditer(text) if found.start() <= span.start < found.end()), None
+    )
+    if at_mote is not None:
+        return QueryError(
+            "motes do not ask other motes what they store", _AT_MOTE_HINT, Span(*at_mote.span()), text
+        )
     otherwise = _otherwise(token, text[: span.start], text[span.end :])
     if _is_within_bounds(error):
         otherwise = _BOUNDS

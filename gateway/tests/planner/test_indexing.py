@@ -155,6 +155,34 @@ def test_where_a_part_has_nothing_the_next_is_not_asked() -> None:
     assert silent.missing == sorted(ask.step.motes)
 
 
+def test_who_is_heard_is_waited_for_however_long_others_are_silent() -> None:
+    index = made(CLIMATE)
+    ask = IndexAsk(index, [(0, NULL), (0, NULL)])
+    asks, sent = IndexAsks(iter(range(1, 99)).__next__), list[tuple[int, int, bytes]]()
+    asks.add(ask)
+    speaking, *silent = ask.step.motes
+    parts = iter(range(99))
+    for second in range(0, 400, 10):
+        asks.advance(second, lambda *one: sent.append(one))
+        body = {"node": speaking, "token": sent[0][1], "part": next(parts), "last": 0, "tuples": bytes(11)}
+        asks.hear(records.Stored.parse(records.Stored.build(body)), second)
+    assert not ask.over
+    assert sent[0][0] == limits.BROADCAST
+    assert sorted(target for target, *_ in sent[1:]) == sorted(silent * 2)
+    asks.hear(records.Stored.parse(records.Stored.build({**body, "part": next(parts), "last": 1})), 400)
+    asks.advance(400, lambda *one: sent.append(one))
+    assert (ask.over, ask.missing) == (True, sorted(silent))
+
+
+def test_a_question_goes_on_where_network_time_begins_anew() -> None:
+    ask = IndexAsk(made(CLIMATE), [(0, NULL), (0, NULL)])
+    asks, sent = IndexAsks(iter(range(1, 99)).__next__), list[tuple[int, int, bytes]]()
+    asks.add(ask)
+    for second in (90_000.0, 3.0):
+        asks.advance(second, lambda *one: sent.append(one))
+    assert [target for target, *_ in sent] == [limits.BROADCAST] * 2
+
+
 def test_a_program_names_as_many_as_it_has_room_for() -> None:
     for named in (f"JOINT ({', '.join(SIX)})", ", ".join(SIX)):
         statement = index_statements.parse(f"CREATE INDEX i ON sensors ({named}) SAMPLE PERIOD 1 min")
@@ -194,6 +222,23 @@ def test_a_program_names_as_many_as_it_has_room_for() -> None:
 def test_what_is_wrong_is_named(sql: str, of: list[Mote] | None, said: str) -> None:
     with pytest.raises(QueryError) as refused:
         made(sql, of)
+    assert said in refused.value.message
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("clause", "said"),
+    [
+        ("SAMPLE PERIOD 30 s", "an index is asked once"),
+        ("HAVING COUNT(*) > 3 OUTPUT ACTION siren", "OUTPUT ACTION is for motes"),
+        ("AT MOTE 7", "motes do not ask other motes what they store"),
+    ],
+)
+def test_what_an_index_is_not_asked_is_named(clause: str, said: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        planned(
+            f"SELECT COUNT(*) FROM climate WHERE temp > 40 {clause}", {"climate": table_of(made(CLIMATE))}
+        )
     assert said in refused.value.message
     assert refused.value.hint
 

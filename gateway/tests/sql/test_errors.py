@@ -49,6 +49,14 @@ REFUSED = [
     ("SELECT COUNT() FROM sensors ONCE", "COUNT()", "COUNT() has nothing to be of at column 8: write COUNT(temp)"),
     ("SELECT temp, temp FROM sensors ONCE", "temp",
      "two columns are named 'temp' at column 8: name one of them with AS"),
+    *(
+        (f"SELECT COUNT(*) FROM {before}AT MOTE 7{behind}", "AT MOTE 7",
+         f"motes do not ask other motes what they store at column {22 + len(before)}: leave AT MOTE out, and the gateway asks an index; "
+         "motes act on what they sample, as in SELECT temp FROM sensors WHERE temp > 40 OUTPUT ACTION siren SAMPLE PERIOD 30 s")
+        for before, behind in (
+            ("climate WHERE temp > 40 ", " HAVING COUNT(*) > 3 OUTPUT ACTION siren"), ("climate WHERE temp IS NULL ", ""), ("climate ", ""),
+        )
+    ),
     # units
     ("SELECT temp FROM sensors WHERE temp > 25 lx ONCE", "25 lx",
      "unit mismatch: 'temp' is in degC, 25 lx is in lx at column 39: write a number in degC, C, °C"),
