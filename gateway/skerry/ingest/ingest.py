@@ -346,9 +346,10 @@ class Ingest:
                 self._append(rows.records(), log, now_ms)
             pairs.done(until)
 
-    def strays(self, query: int) -> int:
-        """Rows of a mote query that have come up though motes were to join them, since the start."""
-        return sum(pairs.strays for stream, _, pairs in self._joins.values() if stream.query == query)
+    def joined(self, query: int) -> JoinedRows | None:
+        """What has come of a mote query whose rows motes join, since the start; None: nothing."""
+        found = (pairs for stream, source, pairs in self._joins.values() if source.stream_of(query) is stream)
+        return next(found, None)
 
     def _query(self, row: Result, source: Source, queries: dict[int, QueryRows], arrival: int) -> QueryRows:
         """What is to be known of a row's query; it is remembered in ``queries``."""

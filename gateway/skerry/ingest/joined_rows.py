@@ -17,6 +17,7 @@ import numpy as np
 
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr
+from skerry.ingest.join_tally import JoinTally
 from skerry.planner.model.pairing import (
     CLIMB_MS,
     FIELD_BEHIND,
@@ -37,6 +38,7 @@ from skerry_protocol.limits import JOINED_NUMBER
 from skerry_protocol.programs import Pairs
 
 Values = tuple[int | None, ...]
+_ROLES = {"s": S, "t": T}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class JoinedRows:
         self.layout = struct.Struct("<" + "".join(column.format.letter for column in self.query.columns))
         self._condition = clause.expr
         self._keeps = int(self._head.rows), int(self._head.epochs)
+        #: What of it is counted.
+        self.tally = JoinTally(self._pairs, self._of_base)
+        self._found: tuple[int, list[tuple[Row, Row]]] = 0, []
 
     # ---- what motes have joined ----
 
@@ -92,7 +97,9 @@ class JoinedRows:
         s = Row(body.s, body.s_epoch, passed[0], _nulled(inner.unpack(halves[0]), body.s_nulls >> 1))
         t = Row(body.t, body.t_epoch, passed[1], _nulled(inner.unpack(halves[1]), body.t_nulls >> 1))
         if not self._head.rows:
+            self.tally.answered(s.node, s.epoch, t.node, t.epoch)
             return [self._result(body.query, s, t)]
+        self.tally.came(_later(s, t))
         self._held.append((s, t))
         return []
 
@@ -127,6 +134,7 @@ class JoinedRows:
             self.late += 1
             return
         known = self._rows.setdefault(body.node, {})
+        self.tally.came(body.epoch)
         if body.epoch not in known:
             known[body.epoch] = Row(body.node, body.epoch, values[0], _nulled(values[1:], body.nulls >> 1))
             self.strays += body.node in self._hosted
@@ -136,15 +144,22 @@ class JoinedRows:
         # What is too late for its host climbs from when that joins its epoch.
         until = (now_ms - CLIMB_MS) // self.query.period_ms - int(self._head.delay) + 1
         if until <= self._joined or not (self._rows or self._held):
+            self.tally.settle(until)
             return self._joined, []
         held = [pair for pair in self._held if _later(*pair) < until and self._is_certain(*pair)]
         met = [pair for one in self._pairs for pair in self._meets(one, until)]
-        return until, [self._result(query, s, t) for s, t in (*held, *self._matching(met))]
+        self._found = until, [*held, *self._matching(met)]
+        return until, [self._result(query, s, t) for s, t in self._found[1]]
 
     def done(self, until: int) -> None:
         """All before that epoch are joined: what is in no window any more goes."""
         if until <= self._joined:
             return
+        if self._found[0] == until:
+            for s, t in self._found[1]:
+                self.tally.answered(s.node, s.epoch, t.node, t.epoch)
+        self._found = 0, []
+        self.tally.settle(until, self._passed(self._joined, until))
         self._joined = until
         self._held = [pair for pair in self._held if _later(*pair) >= until]
         rows, epochs = self._keeps
@@ -161,6 +176,13 @@ class JoinedRows:
             self._rows[node] = {epoch: row for epoch, row in known.items() if epoch >= until or epoch in kept}
             if not self._rows[node]:
                 del self._rows[node]
+
+    def _passed(self, since: int, until: int) -> Iterator[tuple[int, str, int]]:
+        """Rows of these epochs, as what they have passed."""
+        for node in self._rows.keys() & self._of_base:
+            for row in self._rows[node].values():
+                if since <= row.epoch < until:
+                    yield from ((node, name, row.epoch) for name, role in _ROLES.items() if row.passed & role)
 
     def _meets(self, pair: tuple[int, int], until: int) -> Iterator[tuple[Row, Row]]:
         s, t = (self._of(mote, role) for mote, role in zip(pair, (S, T), strict=True))

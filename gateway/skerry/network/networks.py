@@ -284,10 +284,10 @@ class Networks:
         for network in self.all:
             network.demand.route_by(srts)
 
-    def place_by(self, placements: Mapping[str, Clause]) -> None:
+    def place_by(self, placements: Mapping[str, Clause], filled_ms: Mapping[str, int]) -> None:
         """Where pairs of motes are joined, by the text of the query."""
         for network in self.all:
-            network.demand.place_by(placements)
+            network.demand.place_by(placements, filled_ms)
 
     def prepare(self) -> None:
         """See :meth:`Network.prepare`."""

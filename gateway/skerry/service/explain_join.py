@@ -52,6 +52,7 @@ def describe_join(
         "motes": {},
         "pairs": 0,
         "elsewhere": 0,
+        "learns": False,
         "strategies": [],
         "why": None,
     }
@@ -162,7 +163,12 @@ def join_lines(described: dict[str, Any] | None, places: Sequence[str] = ()) -> 
     lines += [
         f"  {described['pairs']} pairs of {motes[one]} motes as {one} with {motes[other]} as {other}, by what never changes on them",
         f"  estimates: {one} {estimates['s']:.0%}, {other} {estimates['t']:.0%}, pair {estimates['pair']:.0%},"
-        f" {estimates['window']:g} rows in a window; nothing is learnt while it runs",
+        f" {estimates['window']:g} rows in a window; "
+        + (
+            "placed anew by what is counted while it runs"
+            if described["learns"]
+            else "nothing is learnt while it runs"
+        ),
         f"  strategies considered, {described['cost']} of all motes in each sample period:",
         *(_line(way, described) for way in described["strategies"]),
         f"  taken: {described['runs']}, as {described['taken']}",

@@ -14,6 +14,7 @@ from skerry.service.explain import explain, explain_text
 from skerry.service.explain_join import describe_join, join_lines
 from skerry.service.index_service import IndexService
 from skerry.service.join_choice import Choice, JoinChoices
+from skerry.service.pair_learning import learning_lines
 from skerry.service.pair_service import PairService
 from skerry.service.planning import Planning
 from skerry.service.queries import Queries
@@ -96,13 +97,15 @@ class Explainer:
         described = explain(plan, self._network.catalog, first.demand, first.now())
         if plan.pairing is None:
             return {**described, "text": explain_text(described)}
-        _, placed = self._pairs.places(plan)
+        _, placed = self._pairs.places_now(plan)
         considered = choice.described() if choice is not None else None
-        runs = plan.pairing.strategy.lower()
+        runs, learning = self._pairs.strategy(plan).lower(), self._pairs.learning(plan)
         lines = [explain_text(described), *join_lines(considered, placed.lines())]
+        if learning is not None:
+            lines += learning_lines(learning, plan.pairing.aliases, runs)
         return {
             **described,
-            "placed": {**(considered or {}), "runs": runs, **placed.described()},
+            "placed": {**(considered or {}), "runs": runs, **placed.described(), "learning": learning},
             "text": "\n".join(lines),
         }
 

@@ -136,7 +136,7 @@ class Gateway:
         self.sensors.indexes = self._indexes.tables
         self.delivery.index_rows = self._indexes.rows
         self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
-        self._pairs = PairService(self._network, self._queries, self._intake.strays)
+        self._pairs = PairService(self._network, self._queries, self._intake.joined)
         self.queries = QueryService(
             self._lock,
             self.log,

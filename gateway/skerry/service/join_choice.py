@@ -75,6 +75,8 @@ class Choice:
     passing: tuple[int, int] = (0, 0)
     pairs: int = 0
     elsewhere: int = 0
+    #: Whether its pairs are placed anew while it runs.
+    learns: bool = False
 
     def described(self) -> dict[str, Any] | None:
         """For JSON, as :func:`skerry.service.explain_join.describe_join` says; None: nothing could be reckoned."""
@@ -92,6 +94,7 @@ class Choice:
                 "pair": estimates.pair,
                 "window": estimates.window,
             },
+            "learns": self.learns,
             "aliases": list(pairing.aliases),
             "motes": dict(zip(pairing.aliases, self.passing, strict=True)),
             "pairs": self.pairs,
@@ -152,9 +155,13 @@ class JoinChoices:
             taken, why = said, _SAID
         else:
             taken, why, found = self._taken(join, found, plans, known, facts.pairs, facts.elsewhere)
-        asked = sql if said is not None or taken == NAIVE else f"{bare} JOIN {taken}"
+        # Only where it begins is chosen here.
+        chosen = said is None and taken != NAIVE
+        learns = chosen and hints.learning is None
+        asked = f"{bare} JOIN {taken}{' LEARNING ON' * learns}" if chosen else sql
+        learns = learns or (taken != NAIVE and bool(hints.learning))
         return Choice(
-            taken, why, asked, hints, tuple(found), known, facts.passing, facts.pairs, facts.elsewhere
+            taken, why, asked, hints, tuple(found), known, facts.passing, facts.pairs, facts.elsewhere, learns
         )
 
     def _join(self, bare: str) -> JoinPlan | None:

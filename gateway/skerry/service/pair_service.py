@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from skerry.catalog.catalog import Catalog
+from skerry.ingest.joined_rows import JoinedRows
 from skerry.joins.placement.estimates import Rates
 from skerry.joins.placement.plans import gathered
 from skerry.joins.placement.strategies import NAIVE
@@ -15,12 +17,13 @@ from skerry.joins.placement.trees import Tree
 from skerry.network.networks import Networks
 from skerry.planner.cost.join_prices import prices, way_cells
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import Pairing
+from skerry.planner.model.pairing import WAY_OF, Pairing, pairs_clause
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.mote_memory import bytes_taken
 from skerry.sensors.paired_motes import Pair, pairs_of, passing_of
 from skerry.service.explain_join import known_statics, trees
 from skerry.service.pair_costs import plan_of
+from skerry.service.pair_learning import Learning, look
 from skerry.service.pair_places import ROOM, Places, Way, clause, places
 from skerry.service.queries import Queries
 from skerry.sql.errors import QueryError
@@ -39,18 +42,27 @@ class Facts:
 
 
 class PairService:
-    """Methods are called under the gateway's lock. ``strays``: rows of a mote query that came up past the mote that was to join them."""
+    """Methods are called under the gateway's lock. ``joined``: what has come of a mote query; None: nothing."""
 
-    def __init__(self, networks: Networks, queries: Queries, strays: Callable[[int], int]) -> None:
-        self._networks, self._queries, self._strays = networks, queries, strays
+    def __init__(
+        self, networks: Networks, queries: Queries, joined: Callable[[int], JoinedRows | None]
+    ) -> None:
+        self._networks, self._queries, self._joined = networks, queries, joined
         #: By the text of a query: what motes are told, and what was found at the last look.
         self._told: dict[str, Clause] = {}
         self._found: dict[str, Clause] = {}
         self._places: dict[str, Places] = {}
+        #: Of those that are placed anew by what is counted.
+        self._learning: dict[str, Learning] = {}
         self._looked = 0.0
 
-    def places(self, plan: QueryPlan) -> tuple[Clause, Places]:
-        """Where a query's pairs are joined best now. Raises QueryError where none can be."""
+    def places_now(self, plan: QueryPlan) -> tuple[Clause, Places]:
+        """Where a query's pairs are joined best by what is known of it now, if it runs. Raises QueryError where none can be."""
+        known = self._learning.get(plan.text)
+        return self.places(plan) if known is None else self.places(known.plan(plan), known.rates)
+
+    def places(self, plan: QueryPlan, rates: Rates | None = None) -> tuple[Clause, Places]:
+        """Where a query's pairs would be joined best, by its own estimates if by no others. Raises QueryError where none can be."""
         assert plan.pairing is not None
         if len(self._networks.roots) > 1:
             hint = "leave out where it is joined: the gateway joins motes of several roots"
@@ -58,7 +70,7 @@ class PairService:
         catalog: Catalog = self._networks.catalog
         motes = {mote.nodeid: mote for mote in catalog.all()}
         taken = self._taken(plan)
-        found = places(plan.pairing, plan.period_ms, motes, self._room(plan), taken=taken)
+        found = places(plan.pairing, plan.period_ms, motes, self._room(plan), rates, taken)
         return clause(plan, found)
 
     def facts(self, pairing: Pairing) -> Facts:
@@ -69,7 +81,7 @@ class PairService:
         elsewhere = sum(_tree(tree_of, pair) is None for pair in pairs)
         return Facts((len(s), len(t)), len(pairs), elsewhere)
 
-    def cost(self, plan: QueryPlan, placed: Places) -> float:
+    def cost(self, plan: QueryPlan, placed: Places, rates: Rates | None = None) -> float:
         """Of all motes in a sample period, in J or bytes, where pairs are joined there. Raises QueryError: a way is to carry too much."""
         pairing = plan.pairing
         assert pairing is not None
@@ -82,7 +94,7 @@ class PairService:
             tree = _tree(tree_of, pair)
             if tree is not None:
                 found[tree.root][pair] = at.get(pair, tree.root)
-        rates, total = Rates(pairing.estimates), 0.0
+        rates, total = rates or Rates(pairing.estimates), 0.0
         cells = way_cells(plan.period_ms / 1000)
         for root, those in found.items():
             made = plan_of(pairing.way, those, trees[root])
@@ -122,7 +134,7 @@ class PairService:
         for text, placed in self._places.items():
             other = plans.get(text)
             if text != plan.text and other is not None and other.pairing is not None:
-                found |= placed.ways(other.pairing.way, self._networks.first.root)
+                found |= placed.ways(WAY_OF[self.strategy(other)], self._networks.first.root)
         return found
 
     def _room(self, plan: QueryPlan) -> int:
@@ -136,8 +148,10 @@ class PairService:
         if plan.pairing is None:
             return plan
         if plan.text not in self._told:
+            if plan.pairing.learns:
+                self._learning[plan.text] = Learning.of(plan.pairing, time.time())
             self._told[plan.text], self._places[plan.text] = self.places(plan)
-            self._networks.place_by(dict(self._told))
+            self._place()
         return replace(plan, clauses=(self._told[plan.text],))
 
     def follow(self, now: float) -> None:
@@ -150,9 +164,11 @@ class PairService:
         }
         changed = bool(self._told.keys() - plans.keys())
         self._told = {text: told for text, told in self._told.items() if text in plans}
+        self._learning = {text: known for text, known in self._learning.items() if text in plans}
         for text, plan in plans.items():
             try:
-                made, found = self.places(plan)
+                changed |= self._learn(plan)
+                made, found = self.places_now(plan)
             except QueryError:
                 continue
             if made != self._told.get(text) and made == self._found.get(text):
@@ -161,7 +177,50 @@ class PairService:
             self._found[text] = made
         self._found = {text: found for text, found in self._found.items() if text in plans}
         if changed:
-            self._networks.place_by(dict(self._told))
+            self._place()
+
+    def _place(self) -> None:
+        plans = {query.plan.text: query.plan for query in self._queries.all()}
+        filled_ms = {
+            text: known.filled_ms(plans[text]) for text, known in self._learning.items() if text in plans
+        }
+        self._networks.place_by(dict(self._told), filled_ms)
+
+    def _learn(self, plan: QueryPlan) -> bool:
+        """What is counted of a query; whether its pairs are placed anew by that. Raises QueryError."""
+        assert plan.pairing is not None
+        if not plan.pairing.learns:
+            return False
+        known = self._learning.setdefault(plan.text, Learning.of(plan.pairing, time.time()))
+        demand = self._networks.first.demand
+        users = [one.id for one in self._queries.all() if one.plan.text == plan.text and demand.has(one.id)]
+        runs = demand.query_of(users[0]) if users else None
+        installed = demand.installation(runs) if runs is not None else None
+        joined = self._joined(runs) if runs is not None else None
+        told = self._told.get(plan.text)
+        if joined is None or installed is None or told is None or pairs_clause(installed.mote_query) != told:
+            # Nothing has come yet, or it is to change.
+            return False
+        moved = look(known, plan, self._places[plan.text], joined.tally, self._weigh, self.cost, time.time())
+        if moved is None:
+            return False
+        self._told[plan.text], self._places[plan.text] = moved.told, moved.places
+        return True
+
+    def _weigh(self, plan: QueryPlan, rates: Rates) -> tuple[Clause, Places, float]:
+        told, found = self.places(plan, rates)
+        return told, found, self.cost(plan, found, rates)
+
+    def strategy(self, plan: QueryPlan) -> str:
+        """By which its pairs are placed now."""
+        assert plan.pairing is not None
+        known = self._learning.get(plan.text)
+        return plan.pairing.strategy if known is None else known.strategy
+
+    def learning(self, plan: QueryPlan) -> dict[str, Any] | None:
+        """What is learnt of a query that runs; None: nothing is."""
+        known = self._learning.get(plan.text)
+        return known.described() if known is not None else None
 
     def status(self) -> list[dict[str, Any]]:
         """Which pairs of each query are joined where."""
@@ -174,9 +233,12 @@ class PairService:
                 found.append(
                     {
                         "query": query.id,
-                        "kind": query.plan.pairing.strategy.lower(),
+                        "kind": self.strategy(query.plan).lower(),
                         **(known.described() if known is not None else {"hosts": [], "base": []}),
-                        "past_their_host": sum(map(self._strays, numbers)),
+                        "past_their_host": sum(
+                            one.strays for one in map(self._joined, numbers) if one is not None
+                        ),
+                        "learning": self.learning(query.plan),
                     }
                 )
         return found

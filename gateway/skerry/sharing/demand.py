@@ -193,9 +193,10 @@ class Demand:
         self._groups.srts = tuple(srts)
         self._take_another_way()
 
-    def place_by(self, placements: Mapping[str, Clause]) -> None:
-        """Pairs of motes are joined there now, by the text of the query; :meth:`advance` changes the queries that this is new for."""
-        self._groups.placements = placements
+    def place_by(self, placements: Mapping[str, Clause], filled_ms: Mapping[str, int] | None = None) -> None:
+        """Pairs of motes are joined there now, by the text of the query; :meth:`advance` changes the queries that this is new for.
+        ``filled_ms``: how long their windows take to fill, if longer than where each row passes."""
+        self._groups.placements, self._groups.filled_ms = placements, filled_ms or {}
         self._take_another_way()
 
     def _take_another_way(self) -> None:
@@ -279,12 +280,14 @@ class Demand:
         if state.until_ms is None or state.plan.creates:
             # A storage point is there until it is dropped, filled or not.
             return False
-        over_ms = state.until_ms + self._groups.last_rows_s * 1000 + _late_ms(state.plan)
+        reads = [one for feed in state.feeds if (one := self._queries.get(feed.query)) is not None]
+        # Where its pairs are joined now they may be waited for longer than where they were at first.
+        joined = max((over_ms(one.mote_query.clauses, one.period_ms) for one in reads), default=0)
+        end_ms = state.until_ms + self._groups.last_rows_s * 1000 + max(joined, _late_ms(state.plan))
         if state.plan.reads:
             # The rows of storage points go out as the radio has room, behind their epoch as well.
-            running = (self._queries.get(feed.query) for feed in state.feeds)
-            over_ms = max([over_ms, *(one.row_ms + _QUIET_MS for one in running if one is not None)])
-        return over_ms <= now * 1000
+            end_ms = max([end_ms, *(one.row_ms + _QUIET_MS for one in reads)])
+        return end_ms <= now * 1000
 
     def row_came(self, query: int, now: float) -> None:
         """Motes have sent a row of a mote query, or a partial state."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import delay_ms, over_ms, pairs_clause
+from skerry.planner.model.pairing import delay_ms, over_ms, pairs_clause, window_ms
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Installation, MoteQuery, QueryPlan
 from skerry.planner.physical.program import encode
@@ -61,6 +61,8 @@ class GroupChanges:
         self.srts: tuple[Srt, ...] = ()
         #: Where pairs of motes are joined, by the text of the query.
         self.placements: Mapping[str, Clause] = {}
+        #: How long the windows of such pairs take to fill, if longer than where each row passes.
+        self.filled_ms: Mapping[str, int] = {}
 
     @property
     def linger_s(self) -> int:
@@ -233,14 +235,17 @@ class GroupChanges:
         known = self._spreading.known_ms(wanted, self._queries, now)
         early = [user for user in left if user not in reading and at_once(self._users[user].plan)]
         cut = known
+        filled_ms = self._filled_ms(group, wanted) if reading else 0
         if reading:
+            # Windows begin to fill when all motes have heard of it.
+            known_then = known + filled_ms
             step = cut_step_ms(self._users[user].plan for user in users)
-            probe = Running(Installation(0, wanted, 0, FOREVER, b""), known, known)
+            probe = Running(Installation(0, wanted, 0, FOREVER, b""), known_then, known)
             readings = (self._readers.reading(user, probe) for user in reading)
-            cut = choose_cut(ceiling(known, step), [r for r in readings if r is not None])
+            cut = choose_cut(ceiling(known_then, step), [r for r in readings if r is not None])
         elif len(early) == len(left):
             cut = self._spreading.soon_ms(now)
-        running = self._reserve(wanted, cut, known)
+        running = self._reserve(wanted, cut, known, filled_ms)
         running.early_ms = self._spreading.soon_ms(now) if early and reading else None
         serving.current, serving.stale = running.query, None
         switched = self._readers.switch(serving, running, cut, group.users)
@@ -254,6 +259,14 @@ class GroupChanges:
                 since = self._spreading.soon_ms(now) if user in early else cut
                 self._readers.start(user, serving, group.number, running, since)
         return self._program(running, users)
+
+    def _filled_ms(self, group: Group, wanted: MoteQuery) -> int:
+        """How long windows of pairs take to fill; 0: it has none."""
+        pairs = pairs_clause(wanted)
+        if pairs is None:
+            return 0
+        plan = next(iter(group.users.values())).plan
+        return max(window_ms(pairs, wanted.period_ms), self.filled_ms.get(plan.text, 0))
 
     def _revert(self, serving: Serving, group: Group, now: float) -> Difference:
         """The query before is what is needed again, and the one that was to follow has not begun."""
@@ -303,11 +316,11 @@ class GroupChanges:
 
     # --- ids ---
 
-    def _reserve(self, wanted: MoteQuery, cut_ms: int, known_ms: int) -> Running:
+    def _reserve(self, wanted: MoteQuery, cut_ms: int, known_ms: int, filled_ms: int = 0) -> Running:
         """An id for a query; :meth:`_program` completes it once its users' ends are known."""
         query = self._queries.next_id()
         self.forget(query)
-        return self._queries.begin(query, wanted, cut_ms, known_ms)
+        return self._queries.begin(query, wanted, cut_ms, known_ms, filled_ms)
 
     def _program(self, running: Running, users: Iterable[str]) -> Installation:
         ends = [self._users[user].until_ms for user in users]

@@ -204,14 +204,15 @@ class MoteQueries:
         self.last_id = (unused or stopped)[0]
         return self.last_id
 
-    def begin(self, query: int, wanted: MoteQuery, cut_ms: int, known_ms: int) -> Running:
-        """One under this id; its end and program are still to be said."""
+    def begin(self, query: int, wanted: MoteQuery, cut_ms: int, known_ms: int, filled_ms: int = 0) -> Running:
+        """One under this id; its end and program are still to be said. ``filled_ms``: how long windows of rows take to fill, if longer than
+        where each row passes."""
         # What is true at the cut-over has become true before it. What motes store or queue begins with it.
         pairs = pairs_clause(wanted)
         early = _WARM_UP_SECONDS if is_fast(wanted.period_ms) and not wanted.clauses else 0
         if pairs is not None:
             # Windows are to hold what they would hold by then.
-            early = window_ms(pairs, wanted.period_ms) // 1000
+            early = -(-max(filled_ms, window_ms(pairs, wanted.period_ms)) // 1000)
         installation = Installation(query, wanted, max(0, cut_ms // 1000 - early), FOREVER, b"")
         running = self._running[query] = Running(installation, cut_ms, known_ms)
         self._readers[query] = {}

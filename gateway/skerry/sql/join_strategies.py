@@ -26,7 +26,8 @@ _ALONE = "write FROM sensors AS s, sensors AS t WINDOW 3 ROWS, or leave it out"
 @dataclass(frozen=True, slots=True)
 class JoinHints:
     """``naive``: all rows are to go to the gateway; ``s``, ``t``, ``pair``: shares of a mote's rows that pass its own conditions, and of
-    rows that meet that match, from 0 to 1; ``cost``: what is counted; ``within``: from a sample until its answers are there."""
+    rows that meet that match, from 0 to 1; ``cost``: what is counted; ``within``: from a sample until its answers are there;
+    ``learning``: OFF or ON; None: nothing is said."""
 
     naive: Span | None = None
     s: float = 1.0
@@ -34,6 +35,7 @@ class JoinHints:
     pair: float = 1.0
     cost: str = ENERGY
     within: ast.Duration | None = None
+    learning: bool | None = None
 
 
 def with_strategy(select: ast.Select, clauses: Mapping[str, Tree[Token]]) -> ast.Select:
@@ -61,9 +63,10 @@ def with_strategy(select: ast.Select, clauses: Mapping[str, Tree[Token]]) -> ast
         hints = replace(hints, cost=token_of(said["cost"].children[0]).split()[1].lower())
     if "learning" in said:
         word = token_of(said["learning"].children[0])
-        if word.lower().endswith("on"):
-            hint = "say what you know by ESTIMATE s 10 %, t 100 %, pair 5 %, and leave LEARNING ON out"
-            raise QueryError("nothing is learnt while a join runs", hint, span_of(word))
+        hints = replace(hints, learning=word.lower().endswith("on"))
+        if hints.learning and hints.naive is not None:
+            hint = "leave it out, or have motes join, as by JOIN AT BASE LEARNING ON"
+            raise QueryError("nothing is learnt of rows that the gateway joins", hint, span_of(word))
     if "deliver" in said:
         within = duration_of(tree_of(said["deliver"].children[1]), "DELIVER WITHIN")
         if hints.naive is not None:

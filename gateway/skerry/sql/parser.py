@@ -28,7 +28,7 @@ _LENGTHS = {
     "LATENESS": "it is a length of time, as in LATENESS 30 s",
     "ESTIMATE": "shares of rows stand behind it, as in ESTIMATE s 10 %, t 100 %, pair 5 %",
     "COST": "what is counted stands behind it, as in COST BYTES or COST ENERGY",
-    "LEARNING": "it is LEARNING OFF: nothing is learnt while a join runs",
+    "LEARNING": "it is LEARNING OFF, or LEARNING ON behind where it is joined at first",
     "DELIVER": "a length of time stands behind it, as in DELIVER WITHIN 1 min",
 }
 #: How names that are no plain words are written.

@@ -79,7 +79,6 @@ def test_what_is_known_of_a_join_reaches_its_plan() -> None:
         ("ESTIMATE", "as in ESTIMATE s 10 %, t 100 %, pair 5 %"),
         ("COST BYTES COST ENERGY", "COST is said twice"),
         ("COST HOPS", "as in COST BYTES or COST ENERGY"),
-        ("LEARNING ON", "nothing is learnt while a join runs"),
         ("LEARNING", "LEARNING OFF"),
         ("DELIVER WITHIN 29 s", "DELIVER WITHIN 29 s is too short for JOIN AT BASE.*write at least 30 s"),
         ("DELIVER WITHIN 3 parsecs", "unknown unit of time 'parsecs'"),
@@ -339,10 +338,20 @@ def test_what_is_taken_is_remembered(peer: RootPeer, tmp_path: Path) -> None:
         wait_for(lambda: len(peer.programs()) == 1)
         assert query.plan.pairing is not None
         strategy = query.plan.pairing.strategy
-        assert query.sql == f"{JOIN} {SELDOM} JOIN {strategy}"
+        assert query.sql == f"{JOIN} {SELDOM} JOIN {strategy} LEARNING ON"
+        assert query.plan.pairing.learns
         [status] = gateway.site.status()["joins"]
         assert (status["query"], status["kind"]) == (query.id, strategy.lower())
         assert [one["pairs"] for one in status["hosts"]] == [[[5, 6]]]
+        learning = status["learning"]
+        assert (learning["assumed"], learning["counted"]) == ({"s": 1.0, "t": 1.0, "pair": 0.0}, None)
+        assert (learning["judged_from"], learning["changes"]) == (50, [])
+        explained = gateway.queries.explain(SELDOM_MATCHING)
+        assert explained["placed"]["learning"] == learning
+        assert f"it runs, {strategy.lower()} since " in explained["text"]
+        fixed = gateway.queries.explain(f"{JOIN} {SELDOM} LEARNING OFF")
+        assert fixed["placed"]["learning"] is None
+        assert "nothing is learnt while it runs" in fixed["text"]
     with opened(peer, tmp_path) as gateway:
         again = gateway.queries.get(query.id)
         assert again.plan.pairing is not None

@@ -292,17 +292,14 @@ def test_a_group_is_never_dearer_than_the_base_by_what_its_producers_reckon() ->
 
 
 def test_what_is_counted_moves_a_pair_when_it_is_off_by_a_third() -> None:
-    before, counted = Estimates(0.3, 0.3, 0.1, 3), Counted()
-    assert counted.estimates(before) == before
-    counted.count(s=30, t=39, results=20, epochs=100)
-    found = counted.estimates(before)
+    before = Estimates(0.3, 0.3, 0.1, 3)
+    assert Counted().estimates(before) == before
+    found = Counted(epochs=100, s=30, t=39, results=20).estimates(before)
     assert (found.s, found.t, found.pair) == (0.3, 0.39, pytest.approx(20 / (3 * 69)))
     assert not placed_anew(found, before)
-    counted.count(s=0, t=5, results=0, epochs=0)
+    counted = Counted(epochs=100, s=30, t=44, results=20)
     assert placed_anew(counted.estimates(before), before), "0.44 is 47 % more than 0.3"
-    counted.clear()
-    counted.count(0, 0, 0, 50)
-    assert counted.estimates(before) == Estimates(0, 0, 0.1, 3)
+    assert Counted(epochs=50).estimates(before) == Estimates(0, 0, 0.1, 3)
 
 
 def test_keys_have_places_all_over_the_field() -> None:

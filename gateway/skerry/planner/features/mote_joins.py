@@ -107,7 +107,8 @@ def joins(draft: Draft) -> Draft:
     hints = select.hints or JoinHints()
     pairing = Pairing(
         aliases, statics, tuple(known), condition, carried, rows, epochs, between, select.strategy.words,
-        (hints.s, hints.t, hints.pair), hints.cost,
+        (hints.s, hints.t, hints.pair), hints.cost, bool(hints.learning),
+        int(hints.within.milliseconds) if hints.within is not None else None,
     )  # fmt: skip
     _check_time(pairing, draft.plan.period_ms, hints)
     if pairing.width > WIDTH_MAXIMUM:

@@ -70,6 +70,9 @@ class Pairing:
     #: How often rows pass as s and as t, and match when they meet; and what a join's cost is counted in.
     shares: tuple[float, float, float] = (1.0, 1.0, 1.0)
     cost: str = "energy"
+    #: Whether they are placed anew by what is counted while it runs; ms from a sample until its answers are to be there, if that is said.
+    learns: bool = False
+    within_ms: int | None = None
 
     @property
     def way(self) -> PairsWay:
