@@ -13,6 +13,7 @@ from skerry.execution.join_motes import MoteRows
 from skerry.execution.join_sets import JoinGroup
 from skerry.planner.model.source_plans import ANSWERS, JoinPlan, query_of
 from skerry.service.alarms import Alarms
+from skerry.service.kept_groups import KeptGroups
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UserQuery
 from skerry.spark.join_file import JoinFile
@@ -48,7 +49,9 @@ class JoinService:
         self._lock, self._data, self._log, self._queries = lock, data, stream_log, queries
         self._persistence, self._alarms, self._spark, self._file = persistence, alarms, spark, file
         self._through: dict[int, Through] | None = None
-        self._groups: dict[str, GroupNow] = {}
+        self._kept = KeptGroups(file.directory)
+        groups = file.sets.groups
+        self._groups = {name: now for name, now in self._kept.read().items() if name in groups}
         #: By join: the version that says that its streams have ended; and up to which version no more comes.
         self._ended: dict[str, int] = {}
         self._over = 0
@@ -133,6 +136,8 @@ class JoinService:
 
     def close(self) -> None:
         """Write no more."""
+        if self._groups:
+            self._kept.write(self._groups, now=True)
         self._file.close()
 
     # ---- what comes ----
@@ -174,6 +179,7 @@ class JoinService:
             through = self._through if self._through is not None else {}
             through.update({batch.stream: batch.through for batch in wanted})
             self._groups.update(joined.groups)
+            self._kept.write(self._groups)
             self._over = max(self._over, joined.over)
             return True
 
