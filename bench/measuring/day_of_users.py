@@ -315,6 +315,9 @@ class Crowd:
                 self.unanswered += 1
                 await asyncio.sleep(1)
                 continue
+            if answer.status_code == 503:
+                self.unanswered += 1
+                continue
             if answer.status_code != 201:
                 raise RuntimeError(f"{answer.status_code} {answer.text}")
             return str(answer.json()["id"])
@@ -326,6 +329,8 @@ class Crowd:
                 answer = await self._http.delete(f"/queries/{query}")
             except httpx.TransportError:
                 await asyncio.sleep(1)
+                continue
+            if answer.status_code == 503:
                 continue
             # One whose answer was cut off is gone when it is stopped again.
             if answer.status_code not in (200, 204, 404):

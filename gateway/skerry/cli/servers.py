@@ -11,6 +11,7 @@ import uvicorn
 from skerry.api.access import Access, Limits
 from skerry.api.app import create_app
 from skerry.api.connection_limit import Crowded
+from skerry.api.ending import Ending
 from skerry.api.listening import Listening, bind, connections
 from skerry.api.operator import OperatorDoor
 from skerry.api.server import Server
@@ -45,7 +46,7 @@ class Servers:
             WorkerDoor(key, daemon.workers, daemon.queries),
             OperatorDoor(key, daemon.users),
         )
-        application = Crowded(app, connections())
+        application = Crowded(Ending(app), connections())
         own_tls = {} if self._count else self._tls
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **own_tls)
         config.load()

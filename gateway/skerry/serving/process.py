@@ -14,6 +14,7 @@ import uvicorn
 
 from skerry.api.access import Access, Limits
 from skerry.api.connection_limit import Crowded
+from skerry.api.ending import Ending
 from skerry.api.listening import connections
 from skerry.api.server import Server
 from skerry.client import surroundings
@@ -68,7 +69,7 @@ class ApiWorkerProcess:
         )  # fmt: skip
         self._worker.away_s = lambda: self.link.away_s
         serving = Serving(self._worker, access, Forwarding(options), self.link.options)
-        application = Crowded(serving, connections())
+        application = Crowded(Ending(serving), connections())
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **settings.tls)
         config.load()
         self._server = Server(config)
