@@ -61,8 +61,8 @@ enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8
     return PAIRS_PUT;
 }
 
-/* Whether a row is in its mote's window in a role at an epoch that is not before it. Rows that have
- * not come count by the numbers of those that have, but for what a mote had before it started. */
+/* Whether a row is for certain in its mote's window in a role at an epoch that is not before it.
+ * Rows that have not come count by the numbers of those that have. */
 static bool in_window(const struct pairs *pairs, const struct pairs_row *row, uint8_t role,
                       uint32_t at)
 {
@@ -85,10 +85,12 @@ static bool in_window(const struct pairs *pairs, const struct pairs_row *row, ui
         return false;
     uint8_t ahead =
         (uint8_t)(pairs_number(newest->passed, role) + CYCLE - pairs_number(row->passed, role));
+    /* What a mote had before it started again may be lost, and no number tells of it: an epoch has
+     * one row at most. */
+    if (started)
+        return at - row->epoch < pairs->window.rows;
     /* Of what has not come there are fewer than CYCLE. */
     uint8_t missing = (uint8_t)((ahead + CYCLE - newer % CYCLE) % CYCLE);
-    if (started)
-        missing = 0;
     return newer + missing < pairs->window.rows;
 }
 

@@ -116,6 +116,7 @@ def test_pairs_are_joined_as_duckdb_joins_them(
     motes = sorted({mote for pair in pairs for mote in pair})
     assert mote.install(joining(clause(motes, {OWN: pairs}, rows=rows, epochs=epochs)), QUERY) == COMPLETE
     coming: dict[int, list[tuple[int, int]]] = {}
+    passed = numbered({one: roles for one, (roles, _) in below.items()})
     for node, epoch in below:
         for _ in range(draw.choice((1, 1, 2))):
             coming.setdefault(epoch + draw.randint(0, DELAY - 1), []).append((node, epoch))
@@ -124,7 +125,7 @@ def test_pairs_are_joined_as_duckdb_joins_them(
         for node, epoch in coming.get(now, []):
             roles, value = below[node, epoch]
             of_pair = any((roles & S and s == node) or (roles & T and t == node) for s, t in pairs)
-            assert mote.row(row(node, first + epoch, value, roles)) == (not of_pair)
+            assert mote.row(row(node, first + epoch, value, passed[node, epoch])) == (not of_pair)
         mote.run(PERIOD)
     told = joined(mote)
     assert {key[:4] for key in told if max(key[1], key[3]) < first + 10} == by_duckdb(
@@ -132,6 +133,19 @@ def test_pairs_are_joined_as_duckdb_joins_them(
     )
     assert all(times == 1 for times in told.values()), "each once"
     assert all(one == (1 if s == OWN else below[s, at - first][1]) for s, at, _, _, one, _ in told)
+
+
+def numbered(roles: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
+    """What motes say of rows, by mote and epoch: as what they have passed, and their numbers in each."""
+    found, following = {}, Counter[tuple[int, int]]()
+    for (node, epoch), has in sorted(roles.items()):
+        found[node, epoch] = has
+        for role, shift in ((S, 2), (T, 5)):
+            if has & role:
+                number = following[node, role]
+                found[node, epoch] |= (number if number < 8 else (number - 1) % 7 + 1) << shift
+                following[node, role] += 1
+    return found
 
 
 def by_duckdb(
@@ -337,7 +351,8 @@ def test_no_answer_is_wrong_where_rows_pass_their_host(
     mote.synchronise(BEGIN - 0.5)
     mote.sensor(BY_NAME["temp"].number, 1)
     assert mote.install(encode(query, 0, limits.FOREVER), QUERY) == COMPLETE
-    following, values, past = {2: [0, 0], 3: [0, 0]}, dict[tuple[int, int], tuple[int, int | None]](), set()
+    passed, past = numbered({one: roles for one, (roles, _) in below.items()}), set()
+    values = dict[tuple[int, int], tuple[int, int | None]]()
     mote.run(1)
     told_pairs = pairs_clause(query)
     assert told_pairs is not None
@@ -346,13 +361,8 @@ def test_no_answer_is_wrong_where_rows_pass_their_host(
             if (node, now) not in below:
                 continue
             roles, passes = below[node, now]
-            passed, values[node, now] = roles, (roles, draw.randint(-3, 3))
-            for role, shift in ((S, 2), (T, 5)):
-                if roles & role:
-                    number = following[node][role - 1]
-                    passed |= (number if number < 8 else (number - 1) % 7 + 1) << shift
-                    following[node][role - 1] += 1
-            body = row(node, first + now, values[node, now][1], passed)
+            values[node, now] = roles, draw.randint(-3, 3)
+            body = row(node, first + now, values[node, now][1], passed[node, now])
             if passes:
                 past.add((node, first + now))
                 gateway.take(codec.Result(QUERY, node, first + now, 0, body[9:]))

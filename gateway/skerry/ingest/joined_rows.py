@@ -4,7 +4,8 @@ same way.
 Of pairs that the gateway joins all rows come, so their windows are known. Of others a row comes only if it has passed its host, as where a
 mote has just found another parent: windows of rows may then lack some, and such rows are joined only where these could not matter. Windows
 of the host lack them, too: what it joins of windows of rows waits here until what has passed it has come, and ends where that shows that
-the window does not reach so far. Rows that nobody has count by the numbers of those that came.
+the window does not reach so far. Rows that nobody has count by the numbers of those that came. What was lost with a mote that has started
+again nobody knows: windows of rows reach behind that only where there are too few epochs for more rows.
 """
 
 from __future__ import annotations
@@ -205,14 +206,14 @@ class JoinedRows:
         before = [row for row in rows if row.epoch <= at]
         if not count:
             return [row for row in before if row.epoch >= at - epochs]
-        newest = [row for i, row in enumerate(before) if _newer(row, before[i + 1 :], role) < count]
+        newest = [row for i, row in enumerate(before) if _is_among(count, row, before[i + 1 :], role, at)]
         return newest if pair in self._known else [row for row in newest if at - row.epoch < count]
 
     def _is_certain(self, s: Row, t: Row) -> bool:
         """Whether the earlier of two that a host has joined is in its window, after all that has come here."""
         at, (earlier, role) = _later(s, t), ((s, S) if s.epoch <= t.epoch else (t, T))
         passed = [row for row in self._of(earlier.node, role) if earlier.epoch < row.epoch <= at]
-        return _newer(earlier, passed, role) < self._keeps[0]
+        return _is_among(self._keeps[0], earlier, passed, role, at)
 
     def _matching(self, met: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
         if self._condition is None or not met:
@@ -228,13 +229,15 @@ def _later(s: Row, t: Row) -> int:
     return max(s.epoch, t.epoch)
 
 
-def _newer(row: Row, others: Sequence[Row], role: int) -> int:
-    """How many rows its mote has had behind a row in a role, the last of which is the last of these: those that have not come, too, unless
-    it has started anew meanwhile."""
+def _is_among(count: int, row: Row, others: Sequence[Row], role: int, at: int) -> bool:
+    """Whether a row is for certain among the last so many that its mote has had in a role up to an epoch. ``others``: those behind it that
+    have come."""
     numbers = [number_of(other.passed, role) for other in others]
-    if not numbers or not all(numbers):
-        return len(others)
-    return len(others) + missing(number_of(row.passed, role), numbers[-1], len(others))
+    if not all(numbers):
+        # What its mote had before it started again may be lost, and no number tells of it: an epoch has one row at most.
+        return at - row.epoch < count
+    lost = missing(number_of(row.passed, role), numbers[-1], len(others)) if numbers else 0
+    return len(others) + lost < count
 
 
 def _nulled(values: tuple[int, ...], nulls: int) -> Values:
