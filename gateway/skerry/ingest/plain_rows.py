@@ -86,3 +86,18 @@ class QueryRows:
             found = self.arrival if utc is None else min(round(utc * 1e6), self.arrival)
             self._samples[epoch] = found
         return found
+
+
+class Layouts:
+    """How the values of streams' rows lie in packets, found once for each."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[int, struct.Struct] = {}
+
+    def of(self, stream: Stream) -> struct.Struct:
+        """A value behind the other, little-endian, as wide as its column says."""
+        layout = self._layouts.get(stream.number)
+        if layout is None:
+            letters = "".join(column.format.letter for column in stream.mote_query.columns)
+            layout = self._layouts[stream.number] = struct.Struct("<" + letters)
+        return layout
