@@ -22,8 +22,8 @@
 #define ROWS_BEFORE_REPORT 100
 
 /* ---- events/ ---- */
-/* Seconds since the start. A query that comes later than this has not waited for `boot`: what began
- * it may still be on its way to a mote that has just started. */
+/* Seconds since the start for which `boot` waits for queries that were asked before it: they may
+ * still be on their way to a mote that has just started. */
 #define BOOT_SECONDS 600
 
 /* ---- routes/ ---- */

@@ -130,19 +130,29 @@ static void signal_close(const struct query_entry *entry)
 
 void events_no_row(struct query_entry *entry) { entry->state &= (uint8_t)~ENTRY_RAISED; }
 
-static bool raise(uint16_t number, int32_t value)
+static uint32_t now_seconds(void) { return time_at(clock_now()).seconds; }
+
+static bool raise(uint16_t number, int32_t value, uint32_t seconds)
 {
     const struct wire_settings *mine = settings();
-    struct wire_event event = {number, mine->nodeid, mine->x, mine->y, time_at(clock_now()).seconds,
-                               value};
+    struct wire_event event = {number, mine->nodeid, mine->x, mine->y, seconds, value};
     return net_signal(&event);
 }
 
+/* Whether an event that came about in network second `seconds` is one for a query. News of a start
+ * waits until the mote has learnt its queries, and is none for those that have been asked since. */
+static bool is_for(const struct query_entry *entry, uint16_t number, uint32_t seconds)
+{
+    return number != WIRE_EVENT_BOOT || seconds >= entry_program(entry)->start;
+}
+
 /* Whether a query of this mote waits for an event: others have the same queries. */
-static bool awaited(uint16_t number)
+static bool awaited(uint16_t number, uint32_t seconds)
 {
     struct program_field field;
     for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        if (!is_for(entry, number, seconds))
+            continue;
         for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
             if (event_of(&field) == number && !(on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER))
                 return true;
@@ -172,17 +182,22 @@ static void tell(void)
         if (!(of_queries & entry_bit(entry)) ||
             !entry_clause(entry, WIRE_AGGREGATE_SIGNAL, 0, &field))
             continue;
-        if (!raise(event_of(&field), kept_value(entry, &field)))
+        if (!raise(event_of(&field), kept_value(entry, &field), now_seconds()))
             untold.raised |= entry_bit(entry);
     }
     for (uint8_t which = APP_EVENT_BOOT; which <= (uint8_t)APP_EVENT_BUTTON;
          which = (uint8_t)(which << 1)) {
         if (!(untold.own & which))
             continue;
-        bool waits = awaited(own_number(which));
-        if (which == APP_EVENT_BOOT && (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
+        uint32_t seconds = now_seconds(), up = clock_uptime();
+        /* Before network time began is its first second: who asked before that is asked for anew.
+         */
+        if (which == APP_EVENT_BOOT)
+            seconds = seconds > up ? seconds - up : 0;
+        bool waits = awaited(own_number(which), seconds);
+        if (which == APP_EVENT_BOOT && (!time_known() || (!waits && up < BOOT_SECONDS)))
             continue;
-        if (!waits || !time_known() || raise(own_number(which), INT32_MIN))
+        if (!waits || !time_known() || raise(own_number(which), INT32_MIN, seconds))
             untold.own &= (uint8_t)~which;
     }
 }
@@ -436,6 +451,8 @@ void app_event(const struct wire_event *event)
     if (!time_known() || next == 0)
         return;
     for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        if (!is_for(entry, event->event, event->seconds))
+            continue;
         stop(entry, event, next);
         start(entry, event, next);
     }

@@ -53,14 +53,11 @@ static bool pairs_check(const struct program_field *field, struct program_facts 
     return true;
 }
 
-bool meet_look(struct query_entry *entry, struct meet *meet)
+/* What the clause says, without the entry that has it. */
+static void look(const struct program_code *code, struct meet *meet)
 {
-    struct program_field field;
-    if (entry == NULL || !entry_clause(entry, WIRE_AGGREGATE_PAIRS, 0, &field))
-        return false;
-    const struct wire_pairs *clause = (const struct wire_pairs *)field.code.bytes;
+    const struct wire_pairs *clause = (const struct wire_pairs *)code->bytes;
     memset(meet, 0, sizeof *meet);
-    meet->entry = entry;
     meet->condition = (struct program_code){(const uint8_t *)(clause + 1), clause->condition};
     meet->motes = meet->condition.bytes + clause->condition;
     meet->motes_count = clause->motes;
@@ -68,7 +65,7 @@ bool meet_look(struct query_entry *entry, struct meet *meet)
     meet->delay = clause->delay;
     meet->width = clause->width;
     meet->pairs.window = (struct pairs_window){clause->epochs, clause->rows};
-    meet->end = field.code.bytes + field.code.length;
+    meet->end = code->bytes + code->length;
     meet->way = clause->way;
     meet->hosts = meet->motes + 2 * clause->motes;
     const uint8_t *at = meet->hosts;
@@ -81,6 +78,15 @@ bool meet_look(struct query_entry *entry, struct meet *meet)
         at = meet_behind(at);
     }
     meet->above = at;
+}
+
+bool meet_look(struct query_entry *entry, struct meet *meet)
+{
+    struct program_field field;
+    if (entry == NULL || !entry_clause(entry, WIRE_AGGREGATE_PAIRS, 0, &field))
+        return false;
+    look(&field.code, meet);
+    meet->entry = entry;
     return true;
 }
 
@@ -144,9 +150,8 @@ static bool has_part(const struct meet *meet)
 static uint16_t pairs_size(const struct query_entry *entry, const struct program_field *field)
 {
     struct meet meet;
-    (void)field;
-    if (!meet_look((struct query_entry *)entry, &meet))
-        return 0;
+    (void)entry;
+    look(&field->code, &meet);
     uint16_t size =
         (uint16_t)(meet_sending_count(&meet) * (unsigned)meet_sending_size(&meet) +
                    meet.pairs.rows_room * (sizeof(struct pairs_row) + place_size(&meet)));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -193,9 +194,53 @@ def test_functions_of_libraries_count_with_what_they_push(program: Program) -> N
 
 
 def test_a_library_that_moves_the_stack_by_itself_is_named(tmp_path: Path) -> None:
-    source = "static volatile long long n = 3; int main(void) { for (;;) n = n / (n + 5); }\n"
+    source = "#include <setjmp.h>\nstatic jmp_buf there; int main(void) { if (!setjmp(there)) longjmp(there, 1); return 0; }\n"
     said = refused(Program(tmp_path, "avr").measure(program=source))
-    assert said.startswith("program.elf: __prologue_saves__, of a library, sets the stack pointer")
+    assert said == "program.elf: longjmp, of a library, sets the stack pointer: its frame cannot be told"
+
+
+def test_registers_that_libgcc_saves_for_a_compiled_function_are_in_its_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """-mcall-prologues: it jumps into a row of 18 pushes, of a word each, with the bytes of room to make in X."""
+    monkeypatch.setattr(f"{__name__}.OPTIONS", ["-Os", "-gdwarf-4", "-fstack-usage", "-mcall-prologues"])
+    source = """
+        __attribute__((noinline)) static long deep(long a, long b) { volatile char room[30]; room[a] = b; return room[b]; }
+        __attribute__((noinline)) static long middle(long a, long b, long c) {
+            volatile char room[50];
+            room[a] = deep(a, b);
+            return deep(b, c) + deep(a, c) + deep(a, b) + room[b];
+        }
+        static volatile long n;
+        int main(void) { for (;;) n = middle(n, n, n); }
+    """
+    program = Program(tmp_path, "avr")
+    size, path = stack_of(program.measure(program=source))
+    assert path == "main > middle > deep"
+    code = subprocess.run(
+        ["avr-objdump", "-d", tmp_path / "program.elf"], check=True, capture_output=True, text=True
+    ).stdout
+    (room_of_middle,) = [text for text in code.split("\n\n") if "<middle>:" in text]
+    begin = re.search(
+        r"ldi\tr26, 0x(\w+).*\n.*ldi\tr27, 0x00.*\n.*\n.*\n.*<__prologue_saves__(?:\+0x(\w+))?>",
+        room_of_middle,
+    )
+    assert begin, room_of_middle
+    middle = 2 + 18 - int(begin[2] or "0", 16) // 2 + int(begin[1], 16)
+    frames = dict(re.findall(r":(\w+)\t(\d+)\t", (tmp_path / "objects/program.su").read_text()))
+    assert middle == int(frames["middle"]) > 2 + 50
+    assert size == int(frames["main"]) + middle + int(frames["deep"]) + int(frames["__vector_1"])
+
+
+def test_registers_that_libgcc_saves_for_a_library_are_in_its_frame(tmp_path: Path) -> None:
+    """What divides signed numbers saves twelve registers by that row, and goes on to what divides unsigned ones."""
+    found = []
+    for kind in ("unsigned long long", "long long"):
+        source = f"static volatile {kind} n = 3; int main(void) {{ for (;;) n = n / (n + 5); }}\n"
+        found.append(stack_of(Program(tmp_path, "avr").measure(program=source)))
+    (unsigned, without), (signed, path) = found
+    assert path == without.replace("__udivdi3 >", "__divdi3 > __divdi3_moddi3 >", 1)
+    assert signed - unsigned == 12 + 2
 
 
 def test_recursion_fails_with_its_cycle(program: Program) -> None:

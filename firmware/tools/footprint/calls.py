@@ -28,8 +28,9 @@ class Architecture:
     indirect_jump: re.Pattern[str]
     #: What a function ends with that does not run on into the next one.
     end: re.Pattern[str]
-    #: Jumps to one of the cases of a switch of its caller's.
-    switch: str
+    #: Routines of libgcc's that are part of who jumps to them, and jump back: to a case of a switch, or with registers saved and restored
+    #: (-mcall-prologues). What the compiler tells of a frame has what they push.
+    parts: frozenset[str]
     #: Sets the stack pointer.
     unknown_stack: re.Pattern[str]
 
@@ -39,7 +40,8 @@ ARCHITECTURES = {
         "avr-", 2, 0,
         re.compile(r"\tr?call\t.*; 0x([0-9a-f]+) <"), re.compile(r"\t(?:r?jmp|br\w+)\t.*; 0x([0-9a-f]+) <"),
         re.compile(r"\te?icall"), re.compile(r"\te?ijmp"),
-        re.compile(r"\t(?:reti?|e?i?r?jmp)\b"), "__tablejump2__", re.compile(r"\tout\t0x3[de],"),
+        re.compile(r"\t(?:reti?|e?i?r?jmp)\b"), frozenset({"__tablejump2__", "__prologue_saves__", "__epilogue_restores__"}),
+        re.compile(r"\tout\t0x3[de],"),
     ),
     # Two registers hold the return address and the pointer to the frame: both are in the compiler's frames. An exception pushes eight
     # words, and one more to align.
@@ -47,7 +49,7 @@ ARCHITECTURES = {
         "arm-none-eabi-", 0, 36,
         re.compile(r"\tblx?\t([0-9a-f]+) <"), re.compile(r"\t(?:b|cbn?z)[a-z.]*\t(?:r\d+, )?([0-9a-f]+) <"),
         re.compile(r"\tblx\t(?:r\d|s[bl]|fp|ip|lr)"), re.compile(r"\tbx\t(?!lr)|\tmov\tpc, (?!lr)"),
-        re.compile(r"\t(?:bx|b|b\.[nw])\t|pc\}|\tmov\tpc|\tldr(?:\.w)?\tpc|\ttb[bh]\t"), "",
+        re.compile(r"\t(?:bx|b|b\.[nw])\t|pc\}|\tmov\tpc|\tldr(?:\.w)?\tpc|\ttb[bh]\t"), frozenset(),
         re.compile(r"\tmov\tsp|\t(?:sub|add)\S*\tsp, (?:sp, )?r"),
     ),
 }  # fmt: skip
@@ -56,6 +58,10 @@ _ADDRESS = re.compile(r" *([0-9a-f]+):\t")
 _HEAD = re.compile(r"^([0-9a-f]+) <([^>]+)>:$")
 _AVR_PUSH = re.compile(r"\tpush\t")
 _AVR_ROOM = re.compile(r"\trcall\t\.\+0\b")
+#: A jump into libgcc's row of pushes, one word each, behind as many as it is to leave out; X holds the bytes of room to make then.
+_AVR_SAVES = re.compile(r"\tr?jmp\t.*<__prologue_saves__(?:\+0x([0-9a-f]+))?>")
+_AVR_SAVED = 18
+_AVR_X = re.compile(r"\tldi\tr(2[67]), 0x([0-9A-Fa-f]+)")
 _ARM_PUSH = re.compile(r"\t(?:push|stmdb\tsp!,)\S*\t?\s*\{([^}]*)\}")
 _ARM_ROOM = re.compile(r"\tsub(?:\.w|w)?\tsp, (?:sp, )?#(\d+)|\tstrd?(?:\.w)?\t.*\[sp, #-(\d+)\]!")
 
@@ -99,7 +105,16 @@ def _registers(text: str) -> int:
 def _library_frame(name: str, lines: list[str], arch: Architecture) -> int:
     """Bytes that a function without the compiler's word leaves on the stack, at most: all that it pushes anywhere."""
     pushed = arch.return_address
+    room: dict[str, int] = {}
     for line in lines:
+        if match := _AVR_X.search(line):
+            room[match[1]] = int(match[2], 16)
+        elif match := _AVR_SAVES.search(line):
+            if len(room) < 2:
+                raise Unbounded(
+                    f"{name}, of a library, lets __prologue_saves__ make room that cannot be told"
+                )
+            pushed += _AVR_SAVED - int(match[1] or "0", 16) // 2 + room["26"] + 256 * room["27"]
         if arch.unknown_stack.search(line):
             raise Unbounded(f"{name}, of a library, sets the stack pointer: its frame cannot be told")
         if arch.tools == "avr-":
@@ -161,7 +176,7 @@ class Calls:
                     f"{function.module}: {function.name} has no frame: the compiler does not say in its .su file what it takes"
                 )
             function.frame = frame
-        elif function.module == LIBRARIES:
+        elif function.module == LIBRARIES and function.name not in arch.parts:
             function.frame = _library_frame(function.name, lines, arch)
         for line in lines:
             if match := arch.call.search(line):
@@ -169,11 +184,11 @@ class Calls:
             elif match := arch.branch.search(line):
                 self._goes(function, function.jumps, int(match[1], 16))
             elif arch.indirect_call.search(line) or arch.indirect_jump.search(line):
-                function.indirect |= function.name != arch.switch
+                function.indirect |= function.name not in arch.parts
         after = bisect_right(self._starts, function.address)
         if not function.compiled and lines and after < len(self._starts) and not arch.end.search(lines[-1]):
             function.jumps.add(self._starts[after])
 
     def _goes(self, function: Function, to: set[int], target: int) -> None:
-        if (found := self.at(target)) is not function and found.name != self.arch.switch:
+        if (found := self.at(target)) is not function and found.name not in self.arch.parts:
             to.add(found.address)

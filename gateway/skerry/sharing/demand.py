@@ -305,7 +305,7 @@ class Demand:
         self._serving.clear()
         for user, state in self._users.items():
             self._changed.add(user)
-            state.feeds = []
+            state.feeds, state.longer = [], True
             if state.until_ms is None or state.length_ms is None:
                 continue
             rest = state.until_ms - ceiling(max(to_ms(last), state.since_ms), state.plan.period_ms)

@@ -15,13 +15,15 @@ OVER_MS = -(1 << 62)
 
 @dataclass(slots=True)
 class User:
-    """``feeds`` in the order of time. ``length_ms``: of FOR or ONCE, ``until_ms``: its end."""
+    """``feeds`` in the order of time. ``length_ms``: of FOR or ONCE, ``until_ms``: its end. ``longer``: he asked before network time
+    began."""
 
     plan: QueryPlan
     length_ms: int | None
     since_ms: int = 0
     until_ms: int | None = None
     feeds: list[Feed] = field(default_factory=list)
+    longer: bool = False
 
     @classmethod
     def of(cls, plan: QueryPlan) -> User:
@@ -44,13 +46,16 @@ class User:
             "since_ms": self.since_ms,
             "until_ms": self.until_ms,
             "feeds": list(map(asdict, self.feeds)),
+            "longer": self.longer,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], plan: QueryPlan) -> User:
         """What :meth:`to_dict` said; ``plan`` is that of its query."""
         feeds = [Feed(**feed) for feed in data["feeds"]]
-        return cls(plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds)
+        return cls(
+            plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds, data.get("longer", False)
+        )
 
 
 @dataclass(slots=True)

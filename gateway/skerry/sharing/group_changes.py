@@ -322,7 +322,7 @@ class GroupChanges:
         self.forget(query)
         return self._queries.begin(query, wanted, cut_ms, known_ms, filled_ms)
 
-    def _program(self, running: Running, users: Iterable[str]) -> Installation:
+    def _program(self, running: Running, users: list[str]) -> Installation:
         ends = [self._users[user].until_ms for user in users]
         known = [until for until in ends if until is not None]
         plain = running.installation
@@ -332,6 +332,9 @@ class GroupChanges:
             # Motes join an epoch's rows some epochs later.
             end += -(-delay_ms(pairs, plain.mote_query.period_ms) // 1000)
         start = plain.start if running.early_ms is None else min(plain.start, running.early_ms // 1000)
+        if any(self._users[user].longer and waits_for_event(self._users[user].plan) for user in users):
+            # Motes that have started with the root tell so: he had asked.
+            start = 0
         program = encode(plain.mote_query, start, end)
         running.installation = replace(plain, start=start, end=end, program=program)
         self._queries.touch(running.query)

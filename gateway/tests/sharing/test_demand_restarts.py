@@ -123,3 +123,17 @@ def test_a_storage_point_is_there_again_and_stores_what_is_left_of_for(
         stored = [n for n in range(first, first + 20) if n * period_ms // 1000 < again.end]
         assert len(stored) == max(0, epochs - had)
         epochs, had = max(0, epochs - had), 99
+
+
+def test_who_waits_for_an_event_asked_before_network_time_began_anew() -> None:
+    """Motes that start with the root tell of it to queries that were asked before; a restart of the gateway changes nothing of that."""
+    demand = Demand(lead_seconds=8)
+    (first,) = demand.add_user("a", plan("ON EVENT boot SELECT resets ONCE"), 100).install
+    (other,) = demand.add_user("b", rows("temp", "10 s"), 100).install
+    assert min(first.start, other.start) >= 100
+    again = {one.mote_query: one for one in kept(demand).restart(last=160, now=2).install}
+    assert again[first.mote_query].start == 0
+    assert again[other.mote_query].start > 2
+    demand.restart(last=160, now=2)
+    (later,) = kept(demand).add_user("c", plan("ON EVENT boot SELECT temp ONCE"), 30).install
+    assert later.start >= 30
