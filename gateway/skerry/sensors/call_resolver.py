@@ -10,8 +10,12 @@ from skerry.mining.shapes import Shapes
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term
 from skerry.sensors import array_calls, scalar_calls
+from skerry.sensors.table_functions import FUNCTIONS
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
+
+#: How table functions are written that are no functions over arrays, too.
+_MINING = {name: of.usage for name, of in FUNCTIONS.items() if name not in array_calls.USAGE}
 
 #: Shapes by their names, of the table that a text names. Raises QueryError.
 ShapesOf = Callable[[ast.Text], dict[str, list[float]]]
@@ -38,6 +42,8 @@ def call_of(node: ast.Call, resolve: Callable[[ast.Expression], Resolved], shape
         guess = did_you_mean(
             node.function, [*array_calls.USAGE, *(name.lower() for name in scalar_calls.USAGE)]
         )
+        if function in _MINING:
+            guess = f"it is asked of a table, as in FROM {_MINING[function]}; "
         hint = f"{guess}there are {of_numbers} of numbers, and {names.upper()} of arrays"
         raise QueryError(f"'{node.function}' is no function over sensors", hint, node.span)
     usage = f"write {array_calls.USAGE[function]}"

@@ -19,6 +19,7 @@ from skerry.sensors.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text, time_of
+from skerry.sql.written import written
 
 KINDS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 _START, _REVISION = "start", "revision"
@@ -178,8 +179,28 @@ def shown_of(
     order = tuple(
         (names.expression(_ordered(one.expression, select)).term, one.descending) for one in select.order
     )
-    having = names.condition(select.having) if select.having is not None else None
+    having = _having(select, names)
     return Shown(outputs, order, having, grouped)
+
+
+def _having(select: ast.Select, names: Resolver) -> Term | None:
+    """What is asked of groups. Raises QueryError."""
+    if select.having is None:
+        return None
+    try:
+        return names.condition(select.having)
+    except QueryError:
+        called = {
+            item.alias.lower(): item.expression
+            for item in select.items
+            if item.alias is not None and not isinstance(item.expression, ast.Star)
+        }
+        for part in ast.walk(select.having):
+            if isinstance(part, ast.Name) and part.table is None and part.name.lower() in called:
+                of = called[part.name.lower()]
+                hint = f"it is what a column is called: write {written(of)} here, too"
+                raise QueryError(f"'{part.name}' in HAVING is no column", hint, part.span) from None
+        raise
 
 
 def _ordered(node: ast.Expression, select: ast.Select) -> ast.Expression:
@@ -210,7 +231,7 @@ def grouping(select: ast.Select, shown: Shown, *, static: bool, behind_us: int) 
     span = select.groups[0].span if select.groups else found.spans[0] if found.spans else select.items[0].span
     if not found.aggregates and not static:
         hint = "say what is to be known of each, as in COUNT(*, 5 min)"
-        raise QueryError("a stream has no end that its groups could be known at", hint, span)
+        raise QueryError("a stream has no end at which its groups could be known", hint, span)
     for one, where in zip(found.aggregates, found.spans, strict=True):
         if one.is_listed and (not static or select.history is not None or len(select.tables) > 1):
             hint = (
@@ -219,8 +240,8 @@ def grouping(select: ast.Select, shown: Shown, *, static: bool, behind_us: int) 
             raise QueryError(f"{one.kind} is not of what comes one after the other", hint, where)
     lacking = [where for one, where in zip(found.aggregates, found.spans, strict=True) if one.window is None]
     if not static and lacking:
-        hint = f"say over which time: {_EXAMPLE}"
-        raise QueryError("a stream has no end that an aggregate could be known at", hint, lacking[0])
+        hint = f"say over which time: {_EXAMPLE}; or ask of the newest rows (FROM LATEST), or of the past (HISTORY 1 day ONLY)"
+        raise QueryError("a stream has no end at which an aggregate could be known", hint, lacking[0])
     revises = any(windows.REVISION in term.columns() for term in shown.terms())
     frame = None if static else _frame(found, whole=bool(select.order))
     # What is made of other streams comes behind its time.

@@ -93,8 +93,11 @@ def plan_of(
         raise QueryError("nothing is waited for", _WAIT_HINT, select.wait.span)
     if not there and grouped is None and (select.order or select.limit is not None):
         what = select.order[0].span if select.order else select.limit.span if select.limit else None
-        hint = "leave it out, as rows come as they come, or select static columns alone"
-        raise QueryError("a stream has no end that its rows could be sorted or counted at", hint, what)
+        hint = (
+            "leave it out, as rows come as they come, or ask of the newest row of each source (FROM LATEST), "
+            "of the past (HISTORY 1 day ONLY), or of static columns alone"
+        )
+        raise QueryError("a stream has no end at which its rows could be sorted or counted", hint, what)
     source = SourcePlan(
         table.key,
         None if static else table.stream_number,
@@ -158,6 +161,8 @@ def _check_clauses(
             hint = "leave it out, and ask again for what has been stored since"
             raise QueryError("an index is asked once", hint, select.sampling.span)
         hint = "leave it out, as a source says by itself when it has something"
+        if isinstance(select.sampling, ast.Once) and len(select.tables) == 1:
+            hint += f"; FROM LATEST {select.tables[0].name.name} … ONCE asks of the newest row of each"
         raise QueryError("motes are sampled, other sensors are not", hint, select.sampling.span)
 
 

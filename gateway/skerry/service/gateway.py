@@ -114,7 +114,7 @@ class Gateway:
         )
         statistics = SourceStatistics()
         self.sensors = SensorService(
-            self._lock, data, self._queries, self.persistence, self.persistence.sensors, statistics
+            self._lock, data, self._queries, self.persistence, self.persistence.sensors, statistics, sources
         )
         self.delivery = DeliveryService(
             self.log,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +19,24 @@ from skerry.planner.model.source_windows import SourceGrouping
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.made_streams import table_of
 from skerry.sensors.planning import planned
-from skerry.sensors.store import Done, SensorStore
+from skerry.sensors.store import Done, SensorStore, Tuples
 from skerry.sensors.traffic import Traffic
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UserQuery
+from skerry.sources.addresses import address_of, wrong
 from skerry.sources.statistics import SourceStatistics
+from skerry.sources.stream_type import schemes
 from skerry.sql import sensor_statements, stream_statements
 from skerry.sql.errors import QueryError
+from skerry.sql.sensor_statements import Copy, Insert, Update
 from skerry.sql.stream_statements import CreateStream, DropStream, ShowStreams
 from skerry.sql.units import duration_text
 from skerry.storage.state import StorageError
 
 #: The folder in the data directory that COPY and sources read files from.
 FILES = "streams"
+#: Of rows that come together so many are looked at for addresses that cannot be opened.
+_CHECKED = 1_000
 #: What answers wait for that are not there with their rows.
 _WAITS = {
     "left": "LEFT JOIN: a row of {one} that meets none of {other} is answered, with NULLs, once progress is past its window",
@@ -53,9 +60,11 @@ class SensorService:
         persistence: Persistence,
         store: SensorStore,
         statistics: SourceStatistics,
+        sources: Sequence[str],
     ) -> None:
+        """``sources``: what may be opened (:mod:`skerry.sources.addresses`)."""
         self._lock, self._queries, self._persistence = lock, queries, persistence
-        self.store, self.files, self._statistics = store, data / FILES, statistics
+        self.store, self.files, self._statistics, self._allowed = store, data / FILES, statistics, sources
         #: Tables that are indexes of what motes store, by name in lower case.
         self.indexes: Callable[[], dict[str, SensorTable]] = dict
         store.seen = lambda number: statistics.seen(number, time.time())
@@ -67,7 +76,11 @@ class SensorService:
         statement = sensor_statements.parse(sql)
         with self._lock:
             before = self.store.snapshot()
+            named = statement.name.name.lower() if isinstance(statement, Insert | Update | Copy) else None
+            of_before = self.store.tuples(named) if named is not None else None
             done = self.store.run(statement, user, self.files, sql)
+            if of_before is not None and named is not None:
+                done = replace(done, text=done.text + self._wrong(of_before, self.store.tuples(named)))
             if self.store.changed:
                 try:
                     self._persistence.save()
@@ -75,6 +88,20 @@ class SensorService:
                     self.store.put_back(before)
                     raise
             return done
+
+    def _wrong(self, before: Tuples, after: Tuples | None) -> str:
+        """What is told of addresses that have come and cannot be opened."""
+        stream = after.table.stream if after is not None else None
+        if after is None or stream is None:
+            return ""
+        place = after.table.place(stream.name)
+        assert place is not None
+        new = (row for number, row in after.rows.items() if before.rows.get(number) != row)
+        asked = dict.fromkeys(filter(None, (address_of(row, place) for row in islice(new, _CHECKED))))
+        known = schemes()
+        said = [text for one in asked if (text := wrong(one, known, self._allowed, self.files)) is not None]
+        several = f"{len(said)} addresses, the first one" if len(said) > 1 else "an address"
+        return f"; {several} cannot be opened: {said[0]}" if said else ""
 
     def stream_statement(self, sql: str, user: str) -> Done | SensorTable | None:
         """What SHOW STREAMS shows, or the stream that is to be dropped; None: it says neither. Raises QueryError."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from skerry.sql.errors import did_you_mean
 
 #: What is allowed where nothing is said: this machine, and files in the data directory's ``streams/``.
 DEFAULT = ("loopback",)
@@ -40,6 +42,20 @@ def refusal(address: str, allowed: Sequence[str] | None, folder: Path) -> str | 
     if any(_allows(one, scheme, host, port) for one in allowed):
         return None
     return f"the operator allows no {scheme}://{host}: 'skerry gateway --sources {scheme}://{host}' does"
+
+
+def wrong(address: str, schemes: Collection[str], allowed: Sequence[str] | None, folder: Path) -> str | None:
+    """Why it cannot be opened, as far as it says itself; None: nothing speaks against it. ``schemes``: of the types that there are; the
+    others as of :func:`refusal`."""
+    # Of a scheme that is misspelt an operator need not be asked.
+    found = refusal(address, None, folder)
+    if found is not None:
+        return found
+    scheme, known = urlsplit(address, allow_fragments=False).scheme.lower(), sorted(schemes)
+    if scheme not in schemes:
+        guess = did_you_mean(scheme, known)
+        return f"there is no type of streams '{scheme}': {guess}there are {', '.join(known)}"
+    return refusal(address, allowed, folder)
 
 
 def _allows(one: str, scheme: str, host: str, port: int | None) -> bool:

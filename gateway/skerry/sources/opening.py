@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from skerry.sources.addresses import refusal
+from skerry.sources.addresses import wrong
 from skerry.sources.secrets import filled
 from skerry.sources.stream_type import AddressError, Sensor, StreamType
 from skerry.sql.errors import did_you_mean
@@ -45,20 +45,11 @@ class Opener:
             raise AddressError(filling.hide(str(error))) from None
 
     def _object(self, sensor: Sensor) -> StreamType:
-        # Of a scheme that is misspelt an operator need not be asked.
-        wrong = refusal(sensor.address, None, self.folder)
-        if wrong is not None:
-            raise AddressError(wrong)
+        said = wrong(sensor.address, self.types, self.allowed, self.folder)
+        if said is not None:
+            raise AddressError(said)
         scheme = sensor.url.scheme.lower()
-        kind = self.types.get(scheme)
-        if kind is None:
-            guess = did_you_mean(scheme, sorted(self.types))
-            raise AddressError(
-                f"there is no type of streams '{scheme}': {guess}there are {', '.join(sorted(self.types))}"
-            )
-        refused = refusal(sensor.address, self.allowed, self.folder)
-        if refused is not None:
-            raise AddressError(refused)
+        kind = self.types[scheme]
         unknown = sensor.options.keys() - kind.options if kind.options is not None else set()
         if unknown and kind.options is not None:
             has = ", ".join(sorted(kind.options)) or "none"
@@ -82,4 +73,14 @@ def reason(error: Exception) -> str:
         return "nobody listens there"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
+    if any(isinstance(one, ConnectionRefusedError) for one in _causes(error)):
+        return "nobody listens there"
     return str(error) or type(error).__name__
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What it was raised from, as libraries for the web wrap it."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

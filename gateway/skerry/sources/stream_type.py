@@ -118,6 +118,11 @@ class StreamType(ABC):
         """Nothing more is needed."""
 
 
+def schemes() -> set[str]:
+    """Of the types that are installed, none of which is loaded."""
+    return {point.name for point in entry_points(group=GROUP)}
+
+
 def types() -> dict[str, type[StreamType]]:
     """All that are installed, by the schemes of their addresses."""
     return {point.name: point.load() for point in entry_points(group=GROUP)}

@@ -56,6 +56,13 @@ _AT_MOTE_HINT = (
     " SELECT temp FROM sensors WHERE temp > 40 OUTPUT ACTION siren SAMPLE PERIOD 30 s"
 )
 
+_NESTED = "a query stands in no other one: CREATE STREAM name AS SELECT … gives what one finds a name, to be asked and joined"
+_TABLES = "tables of sensors are made by CREATE SENSORS, changed by ALTER SENSORS, and go by DROP SENSORS"
+#: How statements begin.
+_BEGINNINGS = "SELECT, CREATE, DROP or STOP QUERY, or of tables of sensors INSERT, UPDATE, DELETE, COPY, ALTER SENSORS, SHOW or DESCRIBE"
+#: Behind it stands what is asked.
+_FROM = re.compile(r"\bFROM\s*$", re.IGNORECASE)
+
 _BOUNDS = "expected AND between the bounds, as in BETWEEN 15 AND 20"
 
 #: Terminal → how an error calls it.
@@ -156,7 +163,25 @@ def _otherwise(token: Token, before: str, behind: str) -> str | None:
         return "% is for remainders: a relative humidity is written 50 %RH, or 50"
     if token.type == "COMMA" and before[-1:].isdigit() and behind[:1].isdigit():
         return "decimal places stand behind a point, as in 25.5"
-    return _OTHERWISE.get(token.upper()) or (_LENGTHS.get(token.upper()) if token.type == "NAME" else None)
+    known = _LENGTHS.get(token.upper()) if token.type == "NAME" else None
+    return _OTHERWISE.get(token.upper()) or known or _of_tables(token, before, behind)
+
+
+def _of_tables(token: Token, before: str, behind: str) -> str | None:
+    """What is asked in place of a table; None: it is something else."""
+    word, in_from = token.upper(), _FROM.search(before)
+    begins = not before.strip()
+    if (word == "TABLE" and before.strip().upper() in ("CREATE", "DROP")) or (
+        begins and word == "ALTER" and behind.lstrip().upper().startswith("TABLE")
+    ):
+        return _TABLES
+    if word == "DESC" and begins:
+        return "write DESCRIBE and the name of a table of sensors"
+    if (token.type == "SELECT" and not begins) or (token.type == "LPAR" and in_from):
+        return _NESTED
+    if token.type == "PERIOD" and in_from and behind.lstrip().startswith("("):
+        return "did you mean PERIODS? it is PERIODS(table.symbol, longest [, confidence])"
+    return None
 
 
 def _is_within_bounds(error: UnexpectedToken) -> bool:
@@ -215,7 +240,7 @@ def _expected(terminals: set[str], before: str) -> str:
     if terminals == {"SELECT"}:
         return "expected SELECT"
     if "SELECT" in terminals:
-        return "expected SELECT, CREATE STORAGE POINT, CREATE SRT, STOP QUERY or DROP"
+        return f"expected {_BEGINNINGS}"
     if {"NULL", "NUMBER", "NAME"} <= terminals:
         return "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
     shown = sorted(terminals - _CONTINUATIONS) or sorted(terminals)

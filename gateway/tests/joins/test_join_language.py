@@ -203,3 +203,25 @@ def test_what_is_no_time_and_no_table_is_told(what: str, said: str) -> None:
 def test_what_cannot_be_is_told(behind: str, said: str) -> None:
     with pytest.raises(QueryError, match=re.escape(said)):
         plan_of(f"{PAIRS} {behind}")
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT gas FROM (SELECT gas FROM detectors)", "CREATE STREAM name AS SELECT … gives what one finds a name"),
+        ("SELECT gas FROM detectors WHERE level > (SELECT 1)", "a query stands in no other one"),
+        ("SELECT gas FROM detectors UNION SELECT gas FROM detectors", "a query stands in no other one"),
+        ("SELECT symbol FROM PERIOD(detectors.gas, 24)", "did you mean PERIODS?"),
+        ("SELECT periods(gas, 24) FROM detectors", "it is asked of a table, as in FROM PERIODS("),
+        ("SELECT MAX(level) FROM detectors", "or ask of the newest rows (FROM LATEST), or of the past"),
+        ("SELECT level FROM detectors ORDER BY level", "no end at which its rows could be sorted or counted"),
+        ("SELECT level FROM detectors ONCE", "FROM LATEST detectors … ONCE asks of the newest row of each"),
+        (
+            "SELECT SUM(level, 1 min) AS total FROM detectors HAVING total > 3",
+            "'total' in HAVING is no column at column 57: it is what a column is called: write SUM(level, 1 min) here, too",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_said_otherwise_here_is_told(sql: str, said: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(said)):
+        plan_of(sql)

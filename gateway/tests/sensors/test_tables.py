@@ -170,3 +170,29 @@ def test_two_values_at_once_are_told_to_be_never_true(peer: RootPeer, tmp_path: 
         assert note.startswith("a.SensorID = 2 AND a.SensorID = 4 is never true")
         # The motes' table has the same name, and other columns.
         assert ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s").columns[0]["name"] == "nodeid"
+
+
+def test_addresses_that_cannot_be_opened_are_told_as_they_come(peer: RootPeer, tmp_path: Path) -> None:
+    with opened(peer, tmp_path) as gateway, served(gateway) as url:
+        ada = skerry.connect(url, user="ada")
+        ada.execute(CREATE)
+        assert ada.execute(INSERT)["done"] == "2 rows inserted into detectors"
+        (tmp_path / "streams").mkdir(exist_ok=True)
+        (tmp_path / "streams" / "some.csv").write_text("id,reading\n8,nowhere\n9,\n")
+        unknown = "there is no type of streams 'tpc': did you mean 'tcp'? there are file, folder"
+        for sql, said in (
+            ("INSERT INTO detectors VALUES (3, 'c', 'tpc://127.0.0.1:5001')", f"detectors; an address cannot be opened: {unknown}"),
+            ("INSERT INTO detectors VALUES (4, 'd', 'tcp://h:1'), (5, 'e', 'file:/etc/passwd')",
+             "detectors; 2 addresses, the first one cannot be opened: the operator allows no tcp://h: "),
+            ("UPDATE detectors SET reading = 'tcp//x' WHERE id = 4", "updated; an address cannot be opened: 'tcp//x' is no address"),
+            ("COPY detectors FROM 'some.csv'", "an address cannot be opened: 'nowhere' is no address: write scheme://host:port"),
+        ):  # fmt: skip
+            assert said in ada.execute(sql)["done"]
+        assert ada.execute("UPDATE detectors SET id = 7 WHERE id = 3")["done"].startswith(
+            "1 row of detectors updated; "
+        )
+        assert (
+            ada.execute("UPDATE detectors SET place = 'f' WHERE id = 1")["done"]
+            == "1 row of detectors updated"
+        )
+        assert len(rows(ada, "SELECT id FROM detectors")) == 7

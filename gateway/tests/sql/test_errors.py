@@ -163,7 +163,15 @@ REFUSED = [
     ("   ", None,
      "the query is empty: write for example SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s"),
     ("SELEC temp FROM sensors ONCE", "SELEC",
-     "unexpected 'SELEC' at column 1: did you mean SELECT? expected SELECT, CREATE STORAGE POINT, CREATE SRT, STOP QUERY or DROP"),
+     "unexpected 'SELEC' at column 1: did you mean SELECT? expected SELECT, CREATE, DROP or STOP QUERY, "
+     "or of tables of sensors INSERT, UPDATE, DELETE, COPY, ALTER SENSORS, SHOW or DESCRIBE"),
+    *(
+        (f"{statement} detectors", marked,
+         f"unexpected '{marked}' at column {statement.index(marked) + 1}: "
+         "tables of sensors are made by CREATE SENSORS, changed by ALTER SENSORS, and go by DROP SENSORS")
+        for statement, marked in (("CREATE TABLE", "TABLE"), ("DROP TABLE", "TABLE"), ("ALTER TABLE", "ALTER"))
+    ),
+    ("DESC detectors", "DESC", "unexpected 'DESC' at column 1: write DESCRIBE and the name of a table of sensors"),
     ("SELECT FROM sensors ONCE", "FROM", f"unexpected 'FROM' at column 8: {EXPRESSION}"),
     ("SELECT temp light FROM sensors ONCE", "light",
      "unexpected 'light' at column 13: expected a comma, FROM, or AS before a column's name"),
