@@ -20,6 +20,7 @@
 #define WIRE_PROGRAM_MAXIMUM 192U /* bytes of a query program */
 #define WIRE_FIELDS_MAXIMUM 12U /* columns of a query */
 #define WIRE_JOINED_NUMBER 13U /* bit of a JOINED's nulls from which on a row's number stands */
+#define WIRE_PASSED_EPOCHS 32U /* from one PASSED of a mote to the next */
 #define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
 #define WIRE_TEMPORAL_EPOCHS 128U /* in a temporal's power: its window counts epochs */
 #define WIRE_STORE_ROWS_MAXIMUM 1024U /* rows of a storage point */
@@ -92,6 +93,7 @@ enum wire_packet_type {
     WIRE_PACKET_FLASH = 0x1B,
     WIRE_PACKET_STORED = 0x1C,
     WIRE_PACKET_FOUND = 0x1D,
+    WIRE_PACKET_PASSED = 0x1E,
     WIRE_PACKET_HELLO = 0x20,
     WIRE_PACKET_TIME = 0x21,
     WIRE_PACKET_SESSION = 0x22,
@@ -698,7 +700,7 @@ _Static_assert(sizeof(struct wire_join) == 4, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
-    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED or FOUND */
+    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED, FOUND or PASSED */
     uint8_t body_length; /* bytes of body, which follow */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_record) == 2, "wire_record");
@@ -1031,6 +1033,17 @@ struct wire_joined {
     uint8_t values[]; /* all columns of the row of s but the first, then those of t */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_joined) == 17, "wire_joined");
+
+/* PASSED: how many rows a mote has had that others join. */
+struct wire_passed {
+    uint8_t query; /* query id */
+    uint16_t node; /* short address of the mote whose rows they are */
+    uint32_t epoch; /* of the last of the epochs that are counted */
+    uint8_t epochs; /* that are counted: all since the PASSED before */
+    uint8_t s; /* epochs of them whose rows passed as s */
+    uint8_t t; /* the same as t */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_passed) == 10, "wire_passed");
 
 /* HELLO: only on the serial line. */
 struct wire_hello {

@@ -36,6 +36,7 @@ class PacketType(IntEnum):
     FLASH = 0x1B
     STORED = 0x1C
     FOUND = 0x1D
+    PASSED = 0x1E
     HELLO = 0x20
     TIME = 0x21
     SESSION = 0x22

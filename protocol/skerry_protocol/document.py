@@ -115,6 +115,10 @@ _PACKETS: dict[codes.PacketType, tuple[Struct[Any, Any], str]] = {
         records.Joined,
         "Two rows of a pair of motes that match, joined at a mote above both.",
     ),
+    codes.PacketType.PASSED: (
+        records.Passed,
+        "How many rows of a join of motes' rows a mote has had, where others than the gateway join them; now and then.",
+    ),
     codes.PacketType.STORED: (
         records.Stored,
         "Tuples of an index that a mote stores for others: its part of the answer to an INDEX_ASK.",

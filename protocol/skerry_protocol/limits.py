@@ -100,3 +100,6 @@ TICKS_PER_SECOND = 32768
 
 #: The first bit of `s_nulls` and `t_nulls` that says no column's NULL, but the row's number.
 JOINED_NUMBER = 13
+
+#: A mote whose rows are joined elsewhere tells each so many epochs how many it has had.
+PASSED_EPOCHS = 32

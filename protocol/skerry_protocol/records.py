@@ -27,7 +27,7 @@ Event = Struct(
 Record = Struct(
     "type"
     / Int8ul
-    * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED or FOUND",
+    * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED, FOUND or PASSED",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
@@ -160,6 +160,15 @@ Joined = Struct(
     "t_epoch" / Int32ul,
     "t_nulls" / Int16ul,
     "values" / GreedyBytes * "all columns of the row of s but the first, then those of t",
+)
+
+Passed = Struct(
+    "query" / Int8ul * "query id",
+    "node" / Int16ul * "short address of the mote whose rows they are",
+    "epoch" / Int32ul * "of the last of the epochs that are counted",
+    "epochs" / Int8ul * "that are counted: all since the PASSED before",
+    "s" / Int8ul * "epochs of them whose rows passed as s",
+    "t" / Int8ul * "the same as t",
 )
 
 Stored = Struct(

@@ -58,8 +58,11 @@ bool meet_own_passes(struct wire_result *row, uint8_t length)
     struct meet meet;
     struct meet_state *state;
     if (meet_look(entry_of(row->query), &meet) && length > sizeof *row &&
-        (state = meet_open(&meet)) != NULL)
+        (state = meet_open(&meet)) != NULL) {
         row->values[0] = pairs_count(&state->next, row->values[0]);
+        for (uint8_t i = 0; i < 2; i++)
+            state->passed[i] = (uint8_t)(state->passed[i] + (row->values[0] >> i & 1));
+    }
     return passes(row, length, true);
 }
 
@@ -133,12 +136,35 @@ static void met(uint8_t s, uint8_t t, void *context)
         tell(meet, s, t);
 }
 
+/* Who joins this mote's rows without the gateway's seeing them says nothing of how many there are:
+ * it counts them itself, and motes tell in different epochs. */
+static void tell_passed(const struct meet *meet, struct meet_state *state)
+{
+    uint16_t node = settings()->nodeid;
+    uint8_t mote = meet_number(meet, node);
+    if (mote < meet->base || mote == meet->motes_count)
+        return;
+    state->epochs++;
+    if ((uint8_t)(meet->entry->epoch + node) % WIRE_PASSED_EPOCHS != 0)
+        return;
+    struct wire_passed told = {.query = meet->entry->query,
+                               .node = node,
+                               .epoch = meet->entry->epoch,
+                               .epochs = state->epochs,
+                               .s = state->passed[0],
+                               .t = state->passed[1]};
+    queue_push(WIRE_PACKET_PASSED, &told, sizeof told);
+    state->epochs = state->passed[0] = state->passed[1] = 0;
+}
+
 void meet_epoch(struct query_entry *entry)
 {
     struct meet meet;
     struct meet_state *state;
-    if (!meet_look(entry, &meet) || (state = meet_open(&meet)) == NULL ||
-        meet.pairs.pairs_count == 0)
+    if (!meet_look(entry, &meet) || (state = meet_open(&meet)) == NULL)
+        return;
+    tell_passed(&meet, state);
+    if (meet.pairs.pairs_count == 0)
         return;
     pairs_join(&meet.pairs, entry->epoch + 1 - meet.delay, met, &meet);
     state->joined = meet.pairs.joined;

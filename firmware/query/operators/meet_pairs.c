@@ -140,10 +140,10 @@ uint8_t meet_sending_size(const struct meet *meet)
     return (uint8_t)(sizeof(struct sending) + 1U + meet->width);
 }
 
-/* Whether it has rows to send or to join. */
+/* Whether it has rows to send, which are numbered, or to join. */
 static bool has_part(const struct meet *meet)
 {
-    return meet->pairs.pairs_count > 0 || meet_sending_count(meet) > 0 ||
+    return meet->motes_count == 0 || meet->pairs.pairs_count > 0 || meet_sending_count(meet) > 0 ||
            own_number(meet) < meet->motes_count;
 }
 

@@ -20,6 +20,8 @@ struct meet_state {
     uint32_t joined; /* rows of epochs before that are */
     uint16_t quiet;  /* rounds until its ways are to be kept open */
     uint8_t next;    /* numbers of this mote's next row */
+    /* Epochs that are counted, and of these the ones whose rows have passed as s, and as t. */
+    uint8_t epochs, passed[2];
 } __attribute__((packed));
 
 /* A row that waits for ways to its hosts, as it goes to them. */

@@ -217,6 +217,10 @@ static const struct member found_members[] = {MEMBER(found, node), MEMBER(found,
                                               MEMBER(found, mote), MEMBER(found, tree),
                                               MEMBER(found, hops), MEMBER(found, frames)};
 LAYOUT(found, NULL, NULL, NULL);
+static const struct member passed_members[] = {MEMBER(passed, query), MEMBER(passed, node),
+                                               MEMBER(passed, epoch), MEMBER(passed, epochs),
+                                               MEMBER(passed, s),     MEMBER(passed, t)};
+LAYOUT(passed, NULL, NULL, NULL);
 static const struct member settings_members[] = {
     MEMBER(settings, magic),      MEMBER(settings, nodeid),     MEMBER(settings, pan),
     MEMBER(settings, channel),    MEMBER(settings, root),       MEMBER(settings, x),
@@ -250,7 +254,7 @@ static const struct {
     {WIRE_PACKET_ARRIVAL, &arrival},       {WIRE_PACKET_JOINED, &joined},
     {WIRE_PACKET_FLASH, &flash},           {WIRE_PACKET_STORED, &stored},
     {WIRE_PACKET_CONTENT, &content},       {WIRE_PACKET_SEARCH, &search},
-    {WIRE_PACKET_FOUND, &found},
+    {WIRE_PACKET_FOUND, &found},           {WIRE_PACKET_PASSED, &passed},
 };
 
 static void fail(const char *what, const char *which)

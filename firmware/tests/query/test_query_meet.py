@@ -318,10 +318,59 @@ def test_a_host_tells_the_numbers_of_rows_and_misses_none(mote: Mote) -> None:
     for at, number in ((0, 0), (2, 2)):
         assert not mote.row(row(2, first + at, 0, T | number << 5))
     mote.run(1 + PERIOD * (DELAY + 3))
-    told = [record.body for record in mote.records()]
+    told = [record.body for record in mote.records() if record.type is PacketType.JOINED]
     met = {(one.s_epoch - first, one.t_epoch - first): (one.s_nulls >> 13, one.t_nulls >> 13) for one in told}
     # The row of epoch 0 is in the window of two up to epoch 1, as nobody can know yet.
     assert met == {(0, 0): (0, 0), (1, 0): (1, 0), (1, 2): (1, 2), (2, 2): (2, 2), (3, 2): (3, 2)}
+
+
+def passed_of(mote: Mote) -> list[tuple[int, int, int, int]]:
+    """What it has said of its rows: the last epoch, how many, rows as s and as t."""
+    told = [record.body for record in mote.records() if record.type is PacketType.PASSED]
+    assert all((one.query, one.node) == (QUERY, OWN) for one in told)
+    return [(one.epoch, one.epochs, one.s, one.t) for one in told]
+
+
+@pytest.mark.parametrize("way", [codes.PairsWay.CLIMB, codes.PairsWay.SENT])
+def test_a_mote_says_how_many_rows_it_has_had_that_others_join(mote: Mote, way: codes.PairsWay) -> None:
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 1)
+    assert mote.install(joining(clause([2, OWN], {9: [(OWN, 2)]}, rows=1, way=way), S), QUERY) == COMPLETE
+    mote.run(1 + PERIOD * 3 * limits.PASSED_EPOCHS)
+    first, *others = passed_of(mote)
+    assert (first[0] + OWN) % limits.PASSED_EPOCHS == 0
+    # A row of the epoch that is told of may count for the next time.
+    assert first[1] - 1 <= first[2] <= first[1] <= limits.PASSED_EPOCHS
+    assert [(one[1], one[2], one[3]) for one in others] == 2 * [
+        (limits.PASSED_EPOCHS, limits.PASSED_EPOCHS, 0)
+    ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        clause([2, OWN], {}, rows=1, base=[2, OWN]),
+        clause([2, 3], {9: [(2, 3)]}, rows=1),
+        clause([], {}, rows=1),
+    ],
+    ids=["the gateway has them", "of no pair", "all rows go there"],
+)
+def test_of_rows_that_the_gateway_has_a_mote_says_nothing(mote: Mote, code: bytes) -> None:
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 1)
+    assert mote.install(joining(code), QUERY) == COMPLETE
+    mote.run(1 + PERIOD * 2 * limits.PASSED_EPOCHS)
+    assert passed_of(mote) == []
+
+
+def test_rows_are_numbered_too_where_all_go_to_the_gateway(mote: Mote) -> None:
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 1)
+    assert mote.install(joining(clause([], {}, rows=3)), QUERY) == COMPLETE
+    mote.run(1 + PERIOD * 4)
+    numbers = [one.body.values[0] >> 2 & 7 for one in mote.records() if one.type is PacketType.RESULT]
+    assert len(numbers) >= 3
+    assert numbers == list(range(len(numbers)))
 
 
 @settings(max_examples=40)

@@ -302,11 +302,14 @@ class Ingest:
     def _joined(self, brought: Brought) -> Iterator[Result]:
         """Rows that motes have joined, but for those that wait."""
         for packet in brought.packets:
-            if packet.type is not PacketType.JOINED:
+            if packet.type not in (PacketType.JOINED, PacketType.PASSED):
                 continue
             stream = brought.source.stream_of(packet.body.query)
             if stream is None or pairs_clause(stream.mote_query) is None:
                 self.counters.unknown += 1
+                continue
+            if packet.type is PacketType.PASSED:
+                self._pairs.passed(packet.body, stream, brought.source)
                 continue
             try:
                 yield from self._pairs.joined(packet.body, stream, brought.source)

@@ -1,4 +1,5 @@
-"""What a join of motes' rows comes to, counted as it comes up: rows of motes all of whose rows come, and answers of each pair."""
+"""What a join of motes' rows comes to, counted as it comes up: rows of motes all of whose rows come, what others say of theirs, and answers
+of each pair."""
 
 from __future__ import annotations
 
@@ -29,6 +30,8 @@ class JoinTally:
             self._first = self._until - 1
         self._rows: Counter[Role] = Counter()
         self._answers: Counter[Pair] = Counter()
+        #: By mote and the last epoch that each of its counts is of: epochs, rows as s, and as t.
+        self._told: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def came(self, epoch: int) -> None:
         """Something of an epoch has come."""
@@ -41,6 +44,12 @@ class JoinTally:
         self.came(at)
         if at >= self._until:
             self._answered[at].add((s, s_epoch, t, t_epoch))
+
+    def told(self, mote: int, epoch: int, epochs: int, s: int, t: int) -> None:
+        """A mote says how many rows it has had in so many epochs, up to that one. What comes twice counts once."""
+        self.came(epoch)
+        if self._first is not None and epoch - epochs >= self._first:
+            self._told[mote, epoch] = epochs, s, t
 
     def settle(self, until: int, rows: Iterable[tuple[int, str, int]] = ()) -> None:
         """All of epochs before that one is there; ``rows``: by mote, role and epoch, of motes all of whose rows come."""
@@ -58,4 +67,10 @@ class JoinTally:
         epochs = max(0, self._until - 1 - self._first) if self._first is not None else 0
         roles = {(mote, role) for pair in self._pairs for mote, role in zip(pair, "st", strict=True)}
         rows = {role: self._rows[role] for role in roles if role[0] in self._complete}
-        return Counts(epochs, self._pairs, rows, dict(self._answers))
+        told: dict[Role, tuple[int, int]] = {}
+        for (mote, _), (of, *had) in self._told.items():
+            for name, count in zip("st", had, strict=True):
+                if (mote, name) in roles - rows.keys():
+                    before = told.get((mote, name), (0, 0))
+                    told[mote, name] = before[0] + count, before[1] + of
+        return Counts(epochs, self._pairs, rows, dict(self._answers), told)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -103,6 +104,10 @@ class JoinedRows:
         self.tally.came(_later(s, t))
         self._held.append((s, t))
         return []
+
+    def passed(self, body: Any) -> None:
+        """How many rows a mote has had that others join, by a PASSED."""
+        self.tally.told(body.node, body.epoch, body.epochs, body.s, body.t)
 
     def _result(self, query: int, s: Row, t: Row) -> Result:
         values = [self._value(column.expr, s, t) for column in self.query.columns]

@@ -39,6 +39,10 @@ class PairsOfMotes:
         """Rows that motes have joined, but for those that wait. PacketError: they are none of the stream's."""
         yield from self._of(stream, source).joined(body)
 
+    def passed(self, body: Container[Any], stream: Stream, source: Source) -> None:
+        """How many rows a mote has had that others join."""
+        self._of(stream, source).passed(body)
+
     def due(self, now_ms: int) -> Iterator[Due]:
         """Of each stream what meets here by now. ``now_ms``: network time, where its source does not say its own."""
         for number, (stream, source, pairs) in list(self._joins.items()):

@@ -4,7 +4,7 @@ et al. 2010, section 6)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
 from skerry.joins.placement.estimates import Estimates, Pair, Rates
@@ -47,12 +47,24 @@ class Counted:
 @dataclass(frozen=True)
 class Counts:
     """Of all pairs of a query in so many epochs. ``rows``: of motes all of whose rows come to who counts; ``answers``: by pair, where there
-    are any."""
+    are any; ``told``: of other motes, how many rows they have had in how many epochs."""
 
     epochs: int
     pairs: Sequence[Pair]
     rows: Mapping[Role, int]
     answers: Mapping[Pair, int]
+    told: Mapping[Role, tuple[int, int]] = field(default_factory=dict)
+
+    def silent(self, aliases: tuple[str, str]) -> dict[Pair, str]:
+        """Why a pair has no answers, of those that have none."""
+        return {pair: self._why(pair, aliases) for pair in self.pairs if not self.answers.get(pair)}
+
+    def _why(self, pair: Pair, aliases: tuple[str, str]) -> str:
+        for mote, role, alias in zip(pair, "st", aliases, strict=True):
+            had, of = self.told.get((mote, role), (self.rows.get((mote, role)), self.epochs))
+            if had == 0 and of:
+                return f"no row of mote {mote} has passed as {alias} in {of} epochs"
+        return f"no two rows have matched in {self.epochs} epochs"
 
 
 @dataclass(frozen=True)
@@ -86,16 +98,18 @@ def learnt(counts: Counts, before: Rates) -> Learnt:
     """What was counted, and what was assumed before that it is."""
     epochs, window = counts.epochs, before.usual.window
     rows: dict[Role, float] = {}
-    #: What was counted, not assumed.
-    known: set[Role] = set()
+    #: What was counted, not assumed: in how many epochs.
+    known: dict[Role, int] = {}
     for s, t in counts.pairs:
         for role, share in (((s, "s"), before.of((s, t)).s), ((t, "t"), before.of((s, t)).t)):
             if role in rows:
                 continue
-            # Rows that go to hosts are as many as they were.
-            had = counts.rows.get(role)
-            rows[role] = had if had is not None else share * epochs
-            known |= {role} if had is not None else set()
+            # Rows that go to hosts are as many as they were, until their motes say something else.
+            had, of = counts.told.get(role, (counts.rows.get(role), epochs))
+            if had is None or not of:
+                rows[role] = share * epochs
+            else:
+                rows[role], known[role] = had * epochs / of, of
     pairs = {
         (s, t): Counted(epochs, rows[s, "s"], rows[t, "t"], counts.answers.get((s, t), 0))
         for s, t in counts.pairs
@@ -120,14 +134,16 @@ def _mean(rows: Mapping[Role, float], name: str, epochs: int, before: Rates) -> 
     return min(1.0, sum(of) / len(of) / epochs) if of else getattr(before.usual, name)
 
 
-def _off(pairs: Mapping[Pair, Counted], known: set[Role], before: Rates) -> dict[str, tuple[float, float]]:
+def _off(
+    pairs: Mapping[Pair, Counted], known: Mapping[Role, int], before: Rates
+) -> dict[str, tuple[float, float]]:
     """Each share is looked at for all together, and then for each mote or pair."""
     looked: dict[str, dict[object, tuple[float, float, float]]] = {"s": {}, "t": {}, "pair": {}}
     for (s, t), one in pairs.items():
         was, window = before.of((s, t)), before.usual.window
         for role, had, assumed in (((s, "s"), one.s, was.s), ((t, "t"), one.t, was.t)):
             if role in known:
-                looked[role[1]][role] = had, one.epochs, assumed
+                looked[role[1]][role] = had * known[role] / one.epochs, known[role], assumed
         looked["pair"][s, t] = one.results, one.met(window), was.pair
     found = {}
     for name, those in looked.items():

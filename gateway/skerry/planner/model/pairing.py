@@ -11,6 +11,7 @@ from skerry.expressions.expression import Expr, Kind
 from skerry.joins.placement.estimates import Estimates
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, MoteQuery
+from skerry.sql.join_strategies import NAIVE
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op
 from skerry_protocol.codes import Aggregate, PairsWay
@@ -31,7 +32,7 @@ CLIMB_MS, _WAYS_MS = 10_000, 30_000
 _DELAY_MAXIMUM = 30
 #: struct meet_state; struct pairs_row with the nulls of its values; struct sending with the first value, of which a mote that sends rows by
 #: ways has the first number of places at most and a root that does the second one (firmware/query/operators/meet_pairs.h, query_conf.h).
-_STATE, _ROW, _SENDING = 7, 8, 13
+_STATE, _ROW, _SENDING = 10, 8, 13
 _PLACES, _PLACES_ROOT = 8, 10
 
 AT_BASE, AT_ANCESTOR, THROUGH_BASE, BY_HASH, IN_NETWORK = (
@@ -41,13 +42,14 @@ AT_BASE, AT_ANCESTOR, THROUGH_BASE, BY_HASH, IN_NETWORK = (
     "BY HASH",
     "IN NETWORK",
 )
-#: How rows come to the motes that join them, by where a query says that it is joined.
+#: How rows come to the motes that join them, by where a query says that it is joined. NAIVE is at the base, too: motes send all rows.
 WAY_OF = {
     AT_BASE: PairsWay.CLIMB,
     AT_ANCESTOR: PairsWay.CLIMB,
     THROUGH_BASE: PairsWay.FROM_ROOT,
     BY_HASH: PairsWay.SENT,
     IN_NETWORK: PairsWay.SENT,
+    NAIVE: PairsWay.CLIMB,
 }
 
 
