@@ -50,13 +50,17 @@ class Asking:
         self._put = 0
         self._from_root = bytearray()
         self._next_ns = 0
+        #: By query, where its rows are joined, if motes join them (:meth:`skerry.service.pair_service.PairService.status`).
+        self.joined: dict[str, dict[str, Any]] = {}
         self._told: dict[str, list[float]] = {}
         self._data = tempfile.TemporaryDirectory(prefix="skerry-testbed-")
         self._gateway = _started()
         try:
             data = Path(self._data.name) / "gateway"
             statements = [query.sql for query in self._queries]
-            self._check(self._call(Begin(str(data), bed.network.tables, bed.network.seed, statements), Told))
+            network = bed.network
+            begin = Begin(str(data), network.tables, network.seed, statements, network.attributes)
+            self._check(self._call(begin, Told))
         except BaseException:
             self.close()
             raise
@@ -81,6 +85,7 @@ class Asking:
             self._bed.send(told.data)
         for note in told.notes:
             self._say(f"note: {note}")
+        self.joined |= {joined["query"]: joined for joined in told.joined}
         for asked, row in told.rows:
             self._told.setdefault(asked, []).append(step.now)
             self._rows(json.dumps({"query": asked, "at": round(step.now, 3), "row": row}))

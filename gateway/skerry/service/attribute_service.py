@@ -10,7 +10,7 @@ from typing import Any
 
 from skerry.catalog import actions
 from skerry.catalog.catalog import Mote
-from skerry.catalog.static_attributes import VALUE_MAXIMUM, StaticError, checked, setting
+from skerry.catalog.static_attributes import VALUE_MAXIMUM, StaticError, Statics, checked, setting
 from skerry.catalog.static_values import StaticValues
 from skerry.catalog.tags import TagError, Tags
 from skerry.network.networks import Networks
@@ -162,6 +162,10 @@ class AttributeService:
             (entry.name, entry.unit, f"set_{entry.name}", sum(entry.number in one for one in having), entry.number, entry.user)
             for entry in self._statics.all().values()
         ]  # fmt: skip
+
+    def made(self) -> Statics:
+        """Those that users have made, by name."""
+        return self._statics.all()
 
     def expect(self, names: Sequence[str], user: str) -> None:
         """Make those of these attributes that there are not yet; motes' descriptions have given their places in this order. Raises

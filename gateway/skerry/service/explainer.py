@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from skerry.network.networks import Networks
@@ -13,7 +14,8 @@ from skerry.planner.planner import plan_point, plan_query
 from skerry.service.explain import explain, explain_text
 from skerry.service.explain_join import describe_join, join_lines
 from skerry.service.index_service import IndexService
-from skerry.service.join_choice import Choice, JoinChoices
+from skerry.service.join_choice import STRATEGIES, Choice, JoinChoices
+from skerry.service.join_text import bare_of, learning_text, parsed
 from skerry.service.pair_learning import learning_lines
 from skerry.service.pair_service import PairService
 from skerry.service.planning import Planning
@@ -23,7 +25,7 @@ from skerry.sql import index_statements
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError
 from skerry.sql.index_statements import DropIndex
-from skerry.sql.join_strategies import NAIVE
+from skerry.sql.join_strategies import JoinHints
 
 
 class Explainer:
@@ -49,10 +51,13 @@ class Explainer:
         if index_statements.is_one(sql):
             return self._explained_index(sql)
         choice: Choice | None = None
-        of_sources = self._planning.gateways(sql)
+        running = self._running(sql)
+        of_sources = self._planning.gateways(sql) if running is None else None
+        if running is not None:
+            sql = running
         if of_sources is not None:
             choice = self._choices.of(sql, of_sources)
-            if choice is None or choice.taken == NAIVE:
+            if choice is None or not choice.by_motes:
                 return self._indexes.explain(of_sources) or self._explained(of_sources, choice)
             sql = choice.sql
         plan = self._planning.planned(sql)
@@ -71,9 +76,28 @@ class Explainer:
             self._network.check_heard([])
         return self._explain(plan, choice if choice is not None else self._choice(sql, plan))
 
+    def _running(self, sql: str) -> str | None:
+        """The text of a query that runs and was asked so, with the strategy that was taken; None: there is none."""
+        select = parsed(sql)
+        if select is None or select.strategy is not None:
+            return None
+        hints = select.hints or JoinHints()
+        more, bare = learning_text(hints), bare_of(sql, select)
+        texts = (f"{bare} JOIN {words}{more}" for words in STRATEGIES) if hints.naive is None else ()
+        return next(filter(self._pairs.runs, texts), None)
+
     def _choice(self, sql: str, plan: QueryPlan) -> Choice | None:
-        """Of a query that says where it is joined."""
-        return self._choices.of(sql, None) if plan.pairing is not None else None
+        """Of a query that says where it is joined; of one that runs, by what is learnt of it."""
+        if plan.pairing is None:
+            return None
+        rates = self._pairs.rates(plan)
+        choice = self._choices.of(sql, None, rates)
+        learning = self._pairs.learning(plan)
+        if choice is None or learning is None:
+            return choice
+        changes = learning["changes"]
+        why = changes[-1]["why"] if changes else "it was taken when the query was asked"
+        return replace(choice, taken=self._pairs.strategy(plan), why=why)
 
     def _explained_index(self, sql: str) -> dict[str, Any]:
         """Of CREATE INDEX."""

@@ -61,7 +61,8 @@ class Gateway:
     ``ingest`` what motes say, ``site`` what there is and how it is. ``links``: a URL for each root, of which there may be none;
     ``backlog``: rows of the log that a reader may be behind; ``speed``: s of network time in one of this machine's; ``sources``: what
     sources that are no motes may be opened (:mod:`skerry.sources.addresses`), ``secrets``: the folder of what is put into their addresses;
-    ``spark_ahead``: Spark starts while what is remembered is read; ``stalled_s``: rows that wait for Spark for so long are an alarm."""
+    ``spark_ahead``: Spark starts while what is remembered is read; ``stalled_s``: rows that wait for Spark for so long are an alarm;
+    ``joins_itself``: Spark will be there, by which it joins rows."""
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class Gateway:
         *,
         spark_ahead: bool = False,
         stalled_s: float = STALLED_S,
+        joins_itself: bool = True,
     ) -> None:
         self._lock = threading.RLock()
         self._data = DataDirectory(data)
@@ -136,7 +138,7 @@ class Gateway:
         self.sensors.indexes = self._indexes.tables
         self.delivery.index_rows = self._indexes.rows
         self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
-        self._pairs = PairService(self._network, self._queries, self._intake.joined)
+        self.pairs = PairService(self._network, self._queries, self._intake.joined)
         self.queries = QueryService(
             self._lock,
             self.log,
@@ -151,7 +153,8 @@ class Gateway:
             self.joins,
             self.inventory.attributes,
             self._indexes,
-            self._pairs,
+            self.pairs,
+            joins_itself=joins_itself,
         )
         self.users = UserService(self._lock, self.persistence, self.queries)
         job = Job(
@@ -172,12 +175,12 @@ class Gateway:
             self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._queries, self.queries,
             self.delivery, self.persistence, self.alarms, self._watch, self._look, self.joins.tell,
             self._tell_motes,
-            self._pairs,
+            self.pairs,
         )  # fmt: skip
         self.site = Site(
             self._lock, self.roots, self._network, self.log, self._queries, self.delivery, self.inventory, self.history,
             self.tables, self.spark, self.workers, self.alarms, self._intake, self.sources, self.joins,
-            self._pairs,
+            self.pairs,
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest
@@ -194,6 +197,7 @@ class Gateway:
 
     def _remember(self, urls: list[str]) -> None:
         """What is on the disk. Raises DataError."""
+        self.persistence.learnt = self.pairs.rows
         self._restore(urls)
         self._intake.restore(
             self.log, self._network.streams, self._network.source_of, self._network.session_of
@@ -256,6 +260,7 @@ class Gateway:
         self._network.restore(state, links, plans, running)
         self._network.route_by(self._queries.srts().values())
         self.inventory.restore(state["tags"], state["static_values"])
+        self.pairs.restore(state["learnt_joins"])
         self.delivery.refresh_feeds()
         for query in self._queries.all():
             if query.finished and not query.past_only:

@@ -158,7 +158,7 @@ class IngestService:
 
     def _go_on(self) -> bool:
         """What time brings to the networks; whether that is anything."""
-        self._pairs.follow(self._network.first.now())
+        learnt = self._pairs.follow(self._network.first.now())
         changed, finished = self._network.advance()
         for user in finished:
             query = self._queries.find(user)
@@ -167,4 +167,4 @@ class IngestService:
                 self._persistence.note(query.id)
         if changed:
             self._delivery.refresh_feeds()
-        return changed
+        return changed or learnt

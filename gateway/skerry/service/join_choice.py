@@ -5,11 +5,11 @@ Source: Mihaylov et al., Dynamic Join Optimization in Multi-Hop Wireless Sensor 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from skerry.joins.placement.estimates import Rates
 from skerry.network.networks import Networks
 from skerry.planner.model.pairing import (
     AT_ANCESTOR,
@@ -23,12 +23,11 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.source_plans import JoinPlan
 from skerry.sensors.mote_pairs import aliases
 from skerry.service.explain_sharing import describe_sharing
+from skerry.service.join_text import WITH_SPARK, bare_of, check_not_naive, learning_text, parsed
 from skerry.service.pair_service import Facts, PairService
 from skerry.service.planning import Planning
-from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.join_strategies import NAIVE, JoinHints
-from skerry.sql.parser import parse
 
 #: Of equally cheap ones the first is taken: the gateway's own join shares rows with all who ask for them.
 STRATEGIES = (NAIVE, AT_BASE, AT_ANCESTOR, THROUGH_BASE, BY_HASH, IN_NETWORK)
@@ -37,8 +36,6 @@ _SAID = "the query says so"
 PAIRS_MAXIMUM = 1000
 #: Costs are sums in another order each time.
 _EQUAL = 1 + 1e-9
-#: Texts, names in quotation marks, and comments.
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*")
 _LESS = {"energy": "less energy", "bytes": "fewer bytes"}
 
 
@@ -62,9 +59,33 @@ class Considered:
         }
 
 
+@dataclass
+class _Reckoned:
+    """Strategies, the cheapest first, with the plans of those that motes can follow; ``pairing``: None, they can follow none."""
+
+    found: list[Considered] = field(default_factory=list)
+    plans: dict[str, QueryPlan] = field(default_factory=dict)
+    refusals: list[QueryError] = field(default_factory=list)
+    pairing: Pairing | None = None
+    facts: Facts = field(default_factory=lambda: Facts((0, 0), 0, 0))
+
+    def cost(self, strategy: str) -> float | None:
+        return next((one.cost for one in self.found if one.strategy == strategy), None)
+
+    def put(self, strategy: str, cost: float | None, why: str | None) -> None:
+        """Another cost, or why it is none."""
+        found = self.found
+        self.found = [replace(one, cost=cost, why=why) if one.strategy == strategy else one for one in found]
+        self.sort()
+
+    def sort(self) -> None:
+        self.found.sort(key=lambda one: (one.cost is None, one.cost or 0, STRATEGIES.index(one.strategy)))
+
+
 @dataclass(frozen=True)
 class Choice:
-    """``sql``: the query with the strategy that is taken, as it is asked. ``pairing``: where motes could join; None: they could not."""
+    """``sql``: the query with the strategy that is taken, as it is asked. ``pairing``: where motes could join; None: they could not.
+    ``by_motes``: it is a query of motes, whoever joins; ``rates``: what is learnt of it, by which costs are reckoned."""
 
     taken: str
     why: str
@@ -77,13 +98,22 @@ class Choice:
     elsewhere: int = 0
     #: Whether its pairs are placed anew while it runs.
     learns: bool = False
+    by_motes: bool = False
+    rates: Rates | None = None
+
+    def note(self) -> str | None:
+        """What its user has not said; None: where it is joined he has."""
+        if self.why == _SAID:
+            return None
+        anew = "; placed anew by what is counted while it runs" if self.learns else ""
+        return f"joined {self.taken.lower()}, as {self.why}{anew}"
 
     def described(self) -> dict[str, Any] | None:
         """For JSON, as :func:`skerry.service.explain_join.describe_join` says; None: nothing could be reckoned."""
         pairing = self.pairing
         if pairing is None or not self.pairs:
             return None
-        estimates = pairing.estimates
+        estimates = self.rates.usual if self.rates is not None else pairing.estimates
         return {
             "runs": self.taken.lower(),
             "taken": self.why,
@@ -105,64 +135,97 @@ class Choice:
 
 
 class JoinChoices:
-    """Methods are called under the gateway's lock."""
+    """Methods are called under the gateway's lock. ``itself``: whether the gateway joins rows by itself, for which it needs Spark; where it
+    does not, motes do, or rows meet at the base as they come in."""
 
-    def __init__(self, planning: Planning, pairs: PairService, networks: Networks) -> None:
-        self._planning, self._pairs, self._networks = planning, pairs, networks
+    def __init__(
+        self, planning: Planning, pairs: PairService, networks: Networks, *, itself: bool = True
+    ) -> None:
+        self._planning, self._pairs, self._networks, self._itself = planning, pairs, networks, itself
 
-    def of(self, sql: str, gateways: QueryPlan | None) -> Choice | None:
-        """What is taken of a query that the gateway plans so, or motes; None: it joins no two motes, or their past. Raises QueryError: it
-        cannot be answered in the time that is asked."""
+    def of(self, sql: str, gateways: QueryPlan | None, rates: Rates | None = None) -> Choice | None:
+        """What is taken of a query that the gateway plans so, or motes; None: it joins no two motes, or their past. ``rates``: what is
+        learnt of it, in place of its user's estimates. Raises QueryError: it cannot be answered in the time that is asked, or by nobody."""
         join = gateways.sources.join if gateways is not None and gateways.sources is not None else None
         if gateways is not None and (join is None or aliases(join) is None or gateways.history is not None):
             return None
-        select = _parsed(sql)
+        select = parsed(sql)
         if select is None or (gateways is None and select.strategy is None):
             return None
         hints = select.hints or JoinHints()
-        bare = _without(sql, select.strategy.span if select.strategy is not None else hints.naive)
+        if not self._itself:
+            check_not_naive(hints)
+        bare = bare_of(sql, select)
         if gateways is None:
             join = self._join(bare)
         said = select.strategy.words if select.strategy is not None else None
         said = NAIVE if hints.naive is not None else said
-        found, plans = list[Considered](), dict[str, QueryPlan]()
-        known, facts, refusals = None, Facts((0, 0), 0, 0), list[QueryError]()
+        reckoned = self._reckoned(bare, said, join, hints, rates)
+        if reckoned.pairing is None:
+            if not self._itself:
+                raise QueryError(f"motes cannot join these rows: {reckoned.refusals[0].message}", WITH_SPARK)
+            return _nowhere(sql, hints, reckoned.refusals[0])
+        may_learn = hints.learning is not False
+        if said is not None:
+            taken, why, by_motes = said, _SAID, select.strategy is not None
+            asked, learns = sql, by_motes and bool(hints.learning)
+        else:
+            # Only where it begins is chosen here.
+            taken, why, by_motes = self._taken(join, reckoned, learns=may_learn)
+            learns = by_motes and may_learn
+            asked = f"{bare} JOIN {taken}{learning_text(hints)}" if by_motes else sql
+        facts = reckoned.facts
+        return Choice(
+            taken, why, asked, hints, tuple(reckoned.found), reckoned.pairing, facts.passing, facts.pairs, facts.elsewhere, learns,
+            by_motes, rates,
+        )  # fmt: skip
+
+    def _reckoned(
+        self, bare: str, said: str | None, join: JoinPlan | None, hints: JoinHints, rates: Rates | None
+    ) -> _Reckoned:
+        """What each strategy costs, the cheapest first."""
+        reckoned = _Reckoned()
         for words in STRATEGIES[1:]:
             try:
-                if facts.pairs > PAIRS_MAXIMUM and words != said:
-                    raise QueryError(f"{facts.pairs:,} pairs are too many to reckon")
-                one, plans[words] = self._considered(f"{bare} JOIN {words}")
+                if reckoned.facts.pairs > PAIRS_MAXIMUM and words != said:
+                    raise QueryError(f"{reckoned.facts.pairs:,} pairs are too many to reckon")
+                one, reckoned.plans[words] = self._considered(f"{bare} JOIN {words}", rates)
             except QueryError as error:
                 one = Considered(words, why=error.message)
-                refusals.append(error)
-            found.append(one)
-            if known is None and words in plans:
-                known = plans[words].pairing
-                assert known is not None
-                facts = self._pairs.facts(known)
-        if known is None:
-            return _nowhere(sql, hints, refusals[0])
-        naive = Considered(NAIVE, why="the gateway joins no such rows")
-        if join is not None and hints.within is not None:
-            naive = Considered(NAIVE, why="no time is promised for rows that the gateway joins")
-        elif join is not None:
+                reckoned.refusals.append(error)
+            reckoned.found.append(one)
+            if reckoned.pairing is None and words in reckoned.plans:
+                reckoned.pairing = reckoned.plans[words].pairing
+                assert reckoned.pairing is not None
+                reckoned.facts = self._pairs.facts(reckoned.pairing)
+        if reckoned.pairing is not None:
+            reckoned.found.append(self._naive(bare, reckoned, join, hints, rates))
+        reckoned.sort()
+        return reckoned
+
+    def _naive(
+        self, bare: str, reckoned: _Reckoned, join: JoinPlan | None, hints: JoinHints, rates: Rates | None
+    ) -> Considered:
+        """All rows at the gateway, which joins them by itself or, where it learns of them, as they come in."""
+        pairing, facts = reckoned.pairing, reckoned.facts
+        assert pairing is not None
+        if pairing.within_ms is not None:
+            return Considered(NAIVE, why="no time is promised for rows that the gateway joins")
+        try:
+            plan = self._planning.planned(f"{bare} JOIN {NAIVE}{learning_text(hints)}")
+        except QueryError:
+            plan = None
+        if join is not None and self._itself:
             needs = max(len(one.needs) for one in join.tables)
-            cost = self._pairs.naive_cost(known, next(iter(plans.values())).period_ms, needs)
-            root = self._networks.first.root
-            naive = Considered(NAIVE, cost, joined_at=((root, facts.pairs - facts.elsewhere),))
-        found = sorted([naive, *found], key=lambda one: (one.cost is None, one.cost or 0))
-        if said is not None:
-            taken, why = said, _SAID
+        elif plan is not None:
+            needs = pairing.width // 2
         else:
-            taken, why, found = self._taken(join, found, plans, known, facts.pairs, facts.elsewhere)
-        # Only where it begins is chosen here.
-        chosen = said is None and taken != NAIVE
-        learns = chosen and hints.learning is None
-        asked = f"{bare} JOIN {taken}{' LEARNING ON' * learns}" if chosen else sql
-        learns = learns or (taken != NAIVE and bool(hints.learning))
-        return Choice(
-            taken, why, asked, hints, tuple(found), known, facts.passing, facts.pairs, facts.elsewhere, learns
-        )
+            return Considered(NAIVE, why="the gateway joins no such rows")
+        if isinstance(plan, QueryPlan):
+            reckoned.plans[NAIVE] = plan
+        cost = self._pairs.naive_cost(pairing, next(iter(reckoned.plans.values())).period_ms, needs, rates)
+        root = self._networks.first.root
+        return Considered(NAIVE, cost, joined_at=((root, facts.pairs - facts.elsewhere),))
 
     def _join(self, bare: str) -> JoinPlan | None:
         """The gateway's, of a query that motes can run; None: it cannot."""
@@ -172,12 +235,12 @@ class JoinChoices:
             return None
         return plan.sources.join if plan is not None and plan.sources is not None else None
 
-    def _considered(self, sql: str) -> tuple[Considered, QueryPlan]:
+    def _considered(self, sql: str, rates: Rates | None) -> tuple[Considered, QueryPlan]:
         plan = self._planning.planned(sql)
         assert isinstance(plan, QueryPlan)
         assert plan.pairing is not None
-        told, placed = self._pairs.places(plan)
-        cost = self._pairs.cost(plan, placed)
+        told, placed = self._pairs.places(plan, rates)
+        cost = self._pairs.cost(plan, placed, rates)
         count = Counter({host: len(pairs) for host, pairs in placed.hosts.items()})
         base = len(placed.base) - self._pairs.facts(plan.pairing).elsewhere
         if base:
@@ -185,45 +248,38 @@ class JoinChoices:
         one = Considered(plan.pairing.strategy, cost, joined_at=tuple(count.most_common()))
         return one, replace(plan, clauses=(told,))
 
-    def _taken(
-        self,
-        join: JoinPlan | None,
-        found: list[Considered],
-        plans: dict[str, QueryPlan],
-        pairing: Pairing,
-        pairs: int,
-        elsewhere: int,
-    ) -> tuple[str, str, list[Considered]]:
-        """Which, and why; what motes have no room for is found out as it is tried."""
-        free = next((one for one in found if one.strategy == NAIVE and one.cost is not None), None)
-        if free is not None:
-            if not pairs:
-                return NAIVE, "no two motes that the gateway knows are a pair", found
-            if pairs == elsewhere:
-                return (
-                    NAIVE,
-                    "the gateway knows no way by which the motes of any pair reach one root",
-                    found,
-                )
-            if join is not None and self._runs(join):
-                found = [replace(one, cost=0.0) if one is free else one for one in found]
-                found.sort(key=lambda one: (one.cost is None, one.cost or 0))
-                return NAIVE, "queries that run bring these rows already: it costs nothing more", found
-        base = min(
-            (one.cost for one in found if one.strategy in (NAIVE, AT_BASE) and one.cost is not None),
-            default=None,
-        )
-        while costs := [one.cost for one in found if one.cost is not None]:
+    def _taken(self, join: JoinPlan | None, reckoned: _Reckoned, *, learns: bool) -> tuple[str, str, bool]:
+        """Which, and why, and whether it is a query of motes; what they have no room for is found out as it is tried. ``learns``: it may
+        be placed anew."""
+        facts, pairing = reckoned.facts, reckoned.pairing
+        assert pairing is not None
+        usual = (NAIVE, False) if self._itself else (AT_BASE, True)
+        why = None
+        if not facts.pairs:
+            why = "no two motes that the gateway knows are a pair"
+        elif facts.pairs == facts.elsewhere:
+            why = "the gateway knows no way by which the motes of any pair reach one root"
+        if why is not None:
+            return usual[0], why, usual[1]
+        if self._itself and join is not None and reckoned.cost(NAIVE) is not None and self._runs(join):
+            reckoned.put(NAIVE, 0.0, None)
+            return NAIVE, "queries that run bring these rows already: it costs nothing more", False
+        base = min((cost for cost in map(reckoned.cost, (NAIVE, AT_BASE)) if cost is not None), default=None)
+        # The gateway's own join shares rows with all who ask for them. What is placed anew is a query of its own: its motes send no more
+        # than they need.
+        order = (*STRATEGIES[1:], NAIVE) if learns else STRATEGIES
+        while costs := [one.cost for one in reckoned.found if one.cost is not None]:
             least = min(costs)
             best = min(
-                (one for one in found if one.cost is not None and one.cost <= least * _EQUAL),
-                key=lambda one: STRATEGIES.index(one.strategy),
+                (one for one in reckoned.found if one.cost is not None and one.cost <= least * _EQUAL),
+                key=lambda one: order.index(one.strategy),
             )
-            refused = self._refused(plans[best.strategy]) if best.strategy in plans else None
+            by_motes = best.strategy != NAIVE or (learns and NAIVE in reckoned.plans)
+            refused = self._refused(reckoned.plans[best.strategy]) if by_motes else None
             if refused is None:
-                return best.strategy, _reason(best, base, pairing.cost), found
-            found = [replace(one, cost=None, why=refused) if one is best else one for one in found]
-        return NAIVE, "motes have no room for it", found
+                return best.strategy, _reason(best, base, pairing.cost), by_motes
+            reckoned.put(best.strategy, None, refused)
+        return usual[0], "motes have no room for it", usual[1]
 
     def _runs(self, join: JoinPlan) -> bool:
         """Whether what motes would be asked for the gateway's join comes already."""
@@ -264,22 +320,3 @@ def _reason(best: Considered, base: float | None, unit: str) -> str:
         return f"by estimate nothing takes {less} than to join at the base"
     share = 1 - best.cost / base if base > 0 else 0.0
     return f"by estimate it takes {share:.0%} {less} than to join at the base"
-
-
-def _parsed(sql: str) -> ast.Select | None:
-    """A SELECT over two motes; None: it is none."""
-    try:
-        select = parse(sql, {"sensors"})
-    except QueryError:
-        return None
-    if not isinstance(select, ast.Select):
-        return None
-    named = [table.name.name.lower() for table in select.tables]
-    return select if named == ["sensors", "sensors"] else None
-
-
-def _without(sql: str, span: ast.Span | None) -> str:
-    """The query without the words that say where it is joined, so that others can be tried."""
-    bare = sql if span is None else sql[: span.start] + sql[span.end :]
-    blank = _QUOTED.sub(lambda found: " " * len(found[0]) if found[0].startswith("-") else found[0], bare)
-    return bare[: len(blank.rstrip("; \t\r\n"))]

@@ -24,6 +24,7 @@ from skerry.planner.model.pairing import (
 )
 from skerry.sensors.paired_motes import Pair, key_of
 from skerry.service.pair_costs import cheapest
+from skerry.sql.join_strategies import NAIVE
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def cost(reckoning: Reckoning, pair: Pair, mote: int, known: set[tuple[int, int]
 
 
 _CHOICES: dict[str, Callable[[Reckoning, Sequence[Pair]], dict[Pair, Choice]]] = {
+    NAIVE: _at_base,
     AT_BASE: _at_base,
     AT_ANCESTOR: _at_ancestor,
     THROUGH_BASE: _through_base,

@@ -31,6 +31,7 @@ from skerry.sensors.paired_motes import Pair, pairs_of
 from skerry.service.explain_join import known_statics, trees
 from skerry.service.pair_costs import cost_of
 from skerry.service.pair_hosts import Reckoning, chosen
+from skerry.sql.join_strategies import NAIVE
 from skerry_protocol.codes import PairsWay
 from skerry_protocol.limits import PROGRAM_MAXIMUM
 from skerry_protocol.programs import PairsHost
@@ -250,7 +251,7 @@ def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
     of_base = sorted({mote for pair in base for mote in pair})
     of_hosts = {mote for pairs in hosts.values() for pair in pairs for mote in pair}
     motes = [*of_base, *sorted(of_hosts.difference(of_base))]
-    if not hosts and 2 * len(motes) > left:
+    if pairing.strategy == NAIVE or (not hosts and 2 * len(motes) > left):
         # All rows come; those of motes without a partner are of no pair.
         motes, of_base = [], []
     told = [(host, rows_of(pairing, plan.period_ms, pairs), pairs) for host, pairs in hosts.items()]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from skerry.catalog.catalog import Catalog
+from skerry.ingest.join_tally import JoinTally
 from skerry.ingest.joined_rows import JoinedRows
+from skerry.joins.placement import strategies
 from skerry.joins.placement.estimates import Rates
 from skerry.joins.placement.plans import gathered
-from skerry.joins.placement.strategies import NAIVE
 from skerry.joins.placement.trees import Tree
 from skerry.network.networks import Networks
 from skerry.planner.cost.join_prices import prices, way_cells
@@ -22,14 +23,19 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.mote_memory import bytes_taken
 from skerry.sensors.paired_motes import Pair, pairs_of, passing_of
 from skerry.service.explain_join import known_statics, trees
+from skerry.service.kept_learning import learning_of, row_of
 from skerry.service.pair_costs import plan_of
 from skerry.service.pair_learning import Learning, look
 from skerry.service.pair_places import ROOM, Places, Way, clause, places
-from skerry.service.queries import Queries
+from skerry.service.queries import Queries, UserQuery
 from skerry.sql.errors import QueryError
+from skerry.sql.join_strategies import NAIVE
+from skerry.storage.state.database import Row
 
 #: S of network time between two looks at the tree: what is the same in two of them, one after the other, is there to stay.
 LOOK_S = 30
+#: A pair without answers for so many epochs is named.
+SILENT_EPOCHS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,8 @@ class PairService:
         """Of all motes in a sample period, in J or bytes, where pairs are joined there. Raises QueryError: a way is to carry too much."""
         pairing = plan.pairing
         assert pairing is not None
+        if pairing.strategy == NAIVE:
+            return self.naive_cost(pairing, plan.period_ms, pairing.width // 2, rates)
         _, tree_of = self._known()
         at = {pair: host for host, pairs in placed.hosts.items() for pair in pairs}
         price = prices(pairing.cost, pairing.width // 2, pairing.width, plan.period_ms / 1000)
@@ -105,19 +113,19 @@ class PairService:
             total += made.cost(rates, price, trees[root])
         return total
 
-    def naive_cost(self, pairing: Pairing, period_ms: int, needs: int) -> float:
+    def naive_cost(self, pairing: Pairing, period_ms: int, needs: int, rates: Rates | None = None) -> float:
         """The same where all motes that may be s or t send so many values to the gateway. Raises QueryError."""
         statics, tree_of = self._known()
         s, t = passing_of(pairing, statics)
         price = prices(pairing.cost, needs, needs, period_ms / 1000)
-        rates, total = Rates(pairing.estimates), 0.0
+        rates, total = rates or Rates(pairing.estimates), 0.0
         for tree in {tree.root: tree for tree in tree_of.values()}.values():
             passing = {
                 mote: frozenset(role for role, those in (("s", s), ("t", t)) if mote in those)
                 for mote in sorted(s | t)
                 if tree_of.get(mote) is tree and tree.up(mote) is not None
             }
-            total += gathered(NAIVE, passing, (), tree).cost(rates, price, tree)
+            total += gathered(strategies.NAIVE, passing, (), tree).cost(rates, price, tree)
         return total
 
     def _known(self) -> tuple[dict[int, dict[str, int]], dict[int, Tree]]:
@@ -154,16 +162,26 @@ class PairService:
             self._place()
         return replace(plan, clauses=(self._told[plan.text],))
 
-    def follow(self, now: float) -> None:
-        """Time goes on: pairs of which the tree has changed are placed anew, and what nobody asks any more is forgotten."""
+    def rows(self) -> list[Row]:
+        """What is learnt, as it is kept."""
+        return [row_of(text, known) for text, known in self._learning.items()]
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """What a gateway before has learnt. Raises LookupError, TypeError, ValueError: it is not as that has kept it."""
+        self._learning = {row["query_text"]: learning_of(row) for row in rows}
+
+    def follow(self, now: float) -> bool:
+        """Time goes on: pairs of which the tree has changed are placed anew, and what nobody asks any more is forgotten. Whether there is
+        anything new to be kept."""
         if 0 <= now - self._looked < LOOK_S:
-            return
+            return False
         self._looked = now
         plans = {
             query.plan.text: query.plan for query in self._queries.all() if query.plan.pairing is not None
         }
         changed = bool(self._told.keys() - plans.keys())
         self._told = {text: told for text, told in self._told.items() if text in plans}
+        before = self.rows()
         self._learning = {text: known for text, known in self._learning.items() if text in plans}
         for text, plan in plans.items():
             try:
@@ -178,6 +196,7 @@ class PairService:
         self._found = {text: found for text, found in self._found.items() if text in plans}
         if changed:
             self._place()
+        return self.rows() != before
 
     def _place(self) -> None:
         plans = {query.plan.text: query.plan for query in self._queries.all()}
@@ -201,11 +220,17 @@ class PairService:
         if joined is None or installed is None or told is None or pairs_clause(installed.mote_query) != told:
             # Nothing has come yet, or it is to change.
             return False
-        moved = look(known, plan, self._places[plan.text], joined.tally, self._weigh, self.cost, time.time())
-        if moved is None:
-            return False
-        self._told[plan.text], self._places[plan.text] = moved.told, moved.places
-        return True
+        before = known.changes
+        self.learn(plan, joined.tally)
+        return known.changes != before
+
+    def learn(self, plan: QueryPlan, tally: JoinTally) -> dict[str, Any] | None:
+        """Pairs of a query that runs are placed anew where that pays by what was counted; what is learnt of it. Raises QueryError."""
+        known = self._learning[plan.text]
+        moved = look(known, plan, self._places[plan.text], tally, self._weigh, self.cost, time.time())
+        if moved is not None:
+            self._told[plan.text], self._places[plan.text] = moved.told, moved.places
+        return self.learning(plan)
 
     def _weigh(self, plan: QueryPlan, rates: Rates) -> tuple[Clause, Places, float]:
         told, found = self.places(plan, rates)
@@ -217,6 +242,15 @@ class PairService:
         known = self._learning.get(plan.text)
         return plan.pairing.strategy if known is None else known.strategy
 
+    def runs(self, text: str) -> bool:
+        """Whether a query of this text does, whose pairs are placed."""
+        return text in self._told
+
+    def rates(self, plan: QueryPlan) -> Rates | None:
+        """What is known of a query that runs by what was counted of it; None: nothing is learnt of it."""
+        known = self._learning.get(plan.text)
+        return known.assumed if known is not None else None
+
     def learning(self, plan: QueryPlan) -> dict[str, Any] | None:
         """What is learnt of a query that runs; None: nothing is."""
         known = self._learning.get(plan.text)
@@ -224,23 +258,50 @@ class PairService:
 
     def status(self) -> list[dict[str, Any]]:
         """Which pairs of each query are joined where."""
+        return [described for _, described in self._described()]
+
+    def told(self) -> dict[str, str]:
+        """The same by query, in a line for people."""
+        found = {}
+        for query, described in self._described():
+            known = self._places.get(query.plan.text)
+            if known is None or not (known.hosts or known.base):
+                continue
+            learning = described["learning"]
+            why = f", as {learning['changes'][-1]['why']}" if learning and learning["changes"] else ""
+            found[query.id] = f"joined {described['kind']}{why}: " + "; ".join(
+                line.strip() for line in known.lines()
+            )
+        return found
+
+    def _silent(self, plan: QueryPlan, numbers: Iterable[int]) -> list[dict[str, Any]]:
+        """Pairs without an answer since counting began, and why, where enough was counted to say so."""
+        assert plan.pairing is not None
+        tallies = [one.tally.counts() for one in map(self._joined, numbers) if one is not None]
+        counts = max(tallies, key=lambda one: one.epochs, default=None)
+        if counts is None or counts.epochs < SILENT_EPOCHS:
+            return []
+        silent = counts.silent(plan.pairing.aliases)
+        return [{"pair": list(pair), "why": why} for pair, why in silent.items()]
+
+    def _described(self) -> list[tuple[UserQuery, dict[str, Any]]]:
         found = []
         for query in self._queries.all():
             if query.plan.pairing is not None and not query.finished:
                 known = self._places.get(query.plan.text)
                 streams = self._networks.streams
                 numbers = {streams[number].query for number in query.feeds if number in streams}
-                found.append(
-                    {
-                        "query": query.id,
-                        "kind": self.strategy(query.plan).lower(),
-                        **(known.described() if known is not None else {"hosts": [], "base": []}),
-                        "past_their_host": sum(
-                            one.strays for one in map(self._joined, numbers) if one is not None
-                        ),
-                        "learning": self.learning(query.plan),
-                    }
-                )
+                described = {
+                    "query": query.id,
+                    "kind": self.strategy(query.plan).lower(),
+                    **(known.described() if known is not None else {"hosts": [], "base": []}),
+                    "past_their_host": sum(
+                        one.strays for one in map(self._joined, numbers) if one is not None
+                    ),
+                    "silent": self._silent(query.plan, numbers),
+                    "learning": self.learning(query.plan),
+                }
+                found.append((query, described))
         return found
 
 

@@ -40,6 +40,8 @@ class Persistence:
         #: Static attributes, and what motes are to have of them.
         self.statics: Callable[[], Iterable[Row]] = list
         self.static_values: Callable[[], Iterable[Row]] = list
+        #: What is learnt of joins that motes do.
+        self.learnt: Callable[[], Iterable[Row]] = list
         #: Queries of which not everything is remembered.
         self._changed: set[str] = set()
         #: Whether other processes find everything.
@@ -100,6 +102,7 @@ class Persistence:
         changes.whole("tags", self.tags())
         changes.whole("static_attributes", self.statics())
         changes.whole("static_values", self.static_values())
+        changes.whole("learnt_joins", self.learnt())
         changes.whole("ended_queries", map(dataclasses.asdict, self._queries.ended()))
         if everything:
             changes.whole("users", self.users.rows())

@@ -34,7 +34,6 @@ from skerry.sql import index_statements
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError
 from skerry.sql.index_statements import DropIndex
-from skerry.sql.join_strategies import NAIVE
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log.stream_log import StreamLog
 from skerry.storage.state import StorageError
@@ -68,10 +67,12 @@ class QueryService:
         attributes: AttributeService,
         indexes: IndexService,
         pairs: PairService,
+        *,
+        joins_itself: bool = True,
     ) -> None:
         self._pairs = pairs
         self._planning = Planning(queries, tables, sensors)
-        self._choices = JoinChoices(self._planning, pairs, network)
+        self._choices = JoinChoices(self._planning, pairs, network, itself=joins_itself)
         self._explainer = Explainer(
             network, roots, queries, sensors, indexes, pairs, self._planning, self._choices
         )
@@ -100,10 +101,12 @@ class QueryService:
                 return self._index(sql, user, check)
             of_sources = self._planning.gateways(sql)
             choice = self._choices.of(sql, of_sources) if of_sources is not None else None
-            if choice is not None and choice.taken != NAIVE:
+            note = choice.note() if choice is not None else None
+            if choice is not None and choice.by_motes:
                 # It is remembered as it is asked, so that a restart finds it joined where it was.
                 sql, of_sources = choice.sql, None
             if of_sources is not None:
+                of_sources = _noted(of_sources, note)
                 return self._ask_sources(sql, user, of_sources, check, linger_s)
             statement, point = self._planning.planned(sql), None
             if isinstance(statement, DropPoint | DropSrt | Stop):
@@ -120,7 +123,7 @@ class QueryService:
                     statement, self._network.roots, self._network.catalog.values
                 )
             else:
-                plan = statement
+                plan = _noted(statement, note)
             if plan.history is not None and plan.history.only:
                 return self._ask_past(sql, user, plan, linger_s)
             self._network.check_heard([root.link for root in self._roots])
@@ -458,3 +461,8 @@ class QueryService:
         """Which motes were asked for a query of an index, and have answered; None: it is of none."""
         with self._lock:
             return self._indexes.described(query)
+
+
+def _noted(plan: QueryPlan, note: str | None) -> QueryPlan:
+    """With one more line for its user."""
+    return plan if note is None else dataclasses.replace(plan, notes=(*plan.notes, note))

@@ -11,13 +11,15 @@ UTC_OF_START = 1_767_225_600
 
 
 class Begin(msgspec.Struct, tag=True):
-    """The first line: data and tables directories, what ``WINRAND`` draws from, and the statements that will be asked. Answered by
-    :class:`Told` with what is wrong with one, if that can be known before."""
+    """The first line: data and tables directories, what ``WINRAND`` draws from, the statements that will be asked, and static attributes
+    that motes were given values of, in the order of their places. Answered by :class:`Told` with what is wrong with a statement, if that
+    can be known before."""
 
     data: str
     tables: str | None
     seed: int
     statements: list[str]
+    attributes: list[str] = []
 
 
 class Step(msgspec.Struct, tag=True, omit_defaults=True):
@@ -35,18 +37,21 @@ class End(msgspec.Struct, tag=True):
 
 
 class Told(msgspec.Struct, omit_defaults=True):
-    """``data`` for the root; ``rows``: id of a query and values by column, moments as text; ``notes``: lines for whoever watches.
-    ``error``: what a statement was refused for; nothing comes after it."""
+    """``data`` for the root; ``rows``: id of a query and values by column, moments as text; ``notes``: lines for whoever watches;
+    ``joined``: where rows that motes join are joined, of queries of which that has changed. ``error``: what a statement was refused for;
+    nothing comes after it."""
 
     data: bytes = b""
     rows: list[tuple[str, dict[str, Any]]] = []
     notes: list[str] = []
+    joined: list[dict[str, Any]] = []
     error: str | None = None
 
 
 class QueryReport(msgspec.Struct):
     """A query that was asked, or that another's rows start. ``mote_queries``: numbers on the motes that have served it, so far as those
-    are told of; ``asked_s``: virtual time; ``refused``: which motes do not run it, and why."""
+    are told of; ``asked_s``: virtual time; ``refused``: which motes do not run it, and why; ``joined``: of rows that motes join, where
+    (:meth:`skerry.service.pair_service.PairService.status`)."""
 
     id: str
     user: str
@@ -60,6 +65,7 @@ class QueryReport(msgspec.Struct):
     paused: str | None = None
     finished: bool = False
     stopped: bool = False
+    joined: dict[str, Any] | None = None
 
 
 class Ended(msgspec.Struct):

@@ -13,15 +13,18 @@ import logging
 import random
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from skerry.catalog.static_attributes import Statics
 from skerry.expressions.ranges import doubt
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sensors.store import Done
 from skerry.service.gateway import Gateway
+from skerry.service.join_text import WITH_SPARK, for_motes
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.query_service import Stopped
 from skerry.service.reader import Reader
@@ -60,17 +63,25 @@ class _Reading:
 
 
 class SteppedGateway:
-    """One, with one root."""
+    """One, with one root. ``attributes``: static ones that motes were given values of."""
 
-    def __init__(self, data: Path, tables: Path | None, clock: Clock) -> None:
+    def __init__(self, data: Path, tables: Path | None, clock: Clock, attributes: Sequence[str] = ()) -> None:
         self._clock, self._out, self._wanted = clock, bytearray(), list[tuple[str, str]]()
-        self._gateway = Gateway(["emulated"], data, tables=tables)
+        self._gateway = Gateway(["emulated"], data, tables=tables, joins_itself=False)
+        self._gateway.inventory.attributes.expect(attributes, "anonymous")
         self._link = self._gateway.roots[0].link
         self._link.attach(self._out.extend)
         self._readings: dict[str, _Reading] = {}
         #: In the order they were asked in; None: a statement that stops others.
         self._asked: list[str | None] = []
         self._noted = 0.0
+        #: By query, where its rows were joined when that was last told.
+        self._joined: dict[str, str] = {}
+
+    @property
+    def statics(self) -> Statics:
+        """Static attributes that users have made."""
+        return self._gateway.inventory.attributes.made()
 
     def step(self, step: Step) -> Told:
         """A while goes by."""
@@ -86,6 +97,7 @@ class SteppedGateway:
         if self._clock.now - self._noted >= NOTED_S:
             self._noted = self._clock.now
             self._note_all()
+            self._note_joins(told)
         told.data = bytes(self._out)
         self._out.clear()
         return told
@@ -146,6 +158,17 @@ class SteppedGateway:
         for reading in self._readings.values():
             self._note(reading)
 
+    def _note_joins(self, told: Told) -> None:
+        """Where motes join, as it begins and when that changes."""
+        status = {joined["query"]: joined for joined in self._gateway.pairs.status()}
+        for query, joined in status.items():
+            self._readings[query].asked.joined = joined
+        for query, text in self._gateway.pairs.told().items():
+            if self._joined.get(query) != text:
+                self._joined[query] = text
+                told.joined.append(status[query])
+                told.notes.append(f"query {query} at {self._clock.now:.0f} s: {text}")
+
     def _note(self, reading: _Reading) -> None:
         """What is known of it while it runs: afterwards the gateway does not."""
         query, asked = reading.query, reading.asked
@@ -170,7 +193,7 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
     return plain
 
 
-def trouble(statements: list[str], tables: Path) -> str | None:
+def trouble(statements: list[str], tables: Path, statics: Statics) -> str | None:
     """What is wrong with the first that is wrong; None: nothing that can be known before motes are. What comes behind one that makes a
     storage point or an index is looked at when it is asked."""
     store = TableStore(tables)
@@ -179,7 +202,11 @@ def trouble(statements: list[str], tables: Path) -> str | None:
             if index_statements.is_one(sql):
                 index_statements.parse(sql)
                 break
-            planned = plan_query(sql, tables=store.schemas())
+            joined = for_motes(sql)
+            if joined is not None:
+                _check_joined(joined, statics)
+                continue
+            planned = plan_query(sql, tables=store.schemas(), statics=statics)
         except QueryError as error:
             return str(error)
         if isinstance(planned, CreatePoint) or (isinstance(planned, QueryPlan) and planned.into):
@@ -187,6 +214,14 @@ def trouble(statements: list[str], tables: Path) -> str | None:
         if isinstance(planned, CreateSrt):
             continue
     return None
+
+
+def _check_joined(sql: str, statics: Statics) -> None:
+    """A join that is to be joined where it is cheapest. Raises QueryError where motes cannot."""
+    try:
+        plan_query(sql, statics=statics)
+    except QueryError as error:
+        raise QueryError(f"motes cannot join these rows: {error.message}", WITH_SPARK) from None
 
 
 def main() -> None:
@@ -204,11 +239,12 @@ def main() -> None:
         sys.stdout.buffer.write(encode(answer) + b"\n")
         sys.stdout.buffer.flush()
 
-    error = trouble(begin.statements, tables)
+    gateway = SteppedGateway(data, tables, clock, begin.attributes)
+    error = trouble(begin.statements, tables, gateway.statics)
     say(Told(error=error))
     if error is not None:
+        gateway.end()
         return
-    gateway = SteppedGateway(data, tables, clock)
     for line in lines:
         message = msgspec.json.decode(line, type=Step | End)
         if isinstance(message, End):

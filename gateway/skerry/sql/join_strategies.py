@@ -65,8 +65,8 @@ def with_strategy(select: ast.Select, clauses: Mapping[str, Tree[Token]]) -> ast
         word = token_of(said["learning"].children[0])
         hints = replace(hints, learning=word.lower().endswith("on"))
         if hints.learning and hints.naive is not None:
-            hint = "leave it out, or have motes join, as by JOIN AT BASE LEARNING ON"
-            raise QueryError("nothing is learnt of rows that the gateway joins", hint, span_of(word))
+            # Motes send all rows, and these meet as they come in, so that it can be counted how often they match.
+            strategy, hints = ast.JoinStrategy(NAIVE, hints.naive), replace(hints, naive=None)
     if "deliver" in said:
         within = duration_of(tree_of(said["deliver"].children[1]), "DELIVER WITHIN")
         if hints.naive is not None:

@@ -15,6 +15,7 @@ from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
 from skerry.catalog.catalog import Mote
+from skerry.ingest.join_tally import JoinTally
 from skerry.joins.placement.estimates import Estimates, Rates
 from skerry.joins.placement.groups import groups_of
 from skerry.joins.placement.plans import gathered, listened
@@ -28,6 +29,7 @@ from skerry.planner.cost.join_prices import (
     prices,
     way_cells,
 )
+from skerry.planner.model.pairing import hosts_of
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sensors.paired_motes import Pair
@@ -356,6 +358,74 @@ def test_what_is_taken_is_remembered(peer: RootPeer, tmp_path: Path) -> None:
         again = gateway.queries.get(query.id)
         assert again.plan.pairing is not None
         assert again.plan.pairing.strategy == strategy
+        # What was learnt before, which is nothing yet.
+        [status] = gateway.site.status()["joins"]
+        assert status["learning"] == learning
+
+
+def test_what_is_learnt_outlives_a_restart_and_costs_are_by_it(peer: RootPeer, tmp_path: Path) -> None:
+    asked = f"{JOIN} COST BYTES"
+    with opened(peer, tmp_path) as gateway:
+        line(peer, gateway, {5: 9, 6: 9})
+        query = ask(gateway, asked)
+        wait_for(lambda: len(peer.programs()) == 1)
+        assert query.sql == f"{asked} JOIN AT BASE LEARNING ON"
+        assert query.plan.notes == (
+            "joined at base, as by estimate nothing takes fewer bytes than to join at the base; placed anew by what is counted while "
+            "it runs",
+        )
+        tally = JoinTally([(5, 6)], {5, 6})
+        tally.came(99)
+        rows = [(mote, role, epoch) for mote, role in ((5, "s"), (6, "t")) for epoch in range(100, 160)]
+        tally.settle(160, rows)
+        learning = gateway.pairs.learn(query.plan, tally)
+        assert learning is not None
+        [change] = learning["changes"]
+        assert change["from"] == "at base"
+        gateway.persistence.save()
+        told = gateway.queries.explain(asked)["placed"]
+        assert (told["runs"], told["taken"]) == (change["to"], change["why"])
+        costs = {one["strategy"]: one["cost"] for one in told["strategies"]}
+        assert min(costs.values()) == costs[change["to"]] < 0.9 * costs["at base"]
+        assert told["estimates"]["pair"] == 0.0
+        assert [one["pairs"] for one in told["hosts"]] == [[[5, 6]]]
+    with opened(peer, tmp_path) as gateway:
+        [status] = gateway.site.status()["joins"]
+        assert (status["kind"], status["learning"]) == (
+            change["to"],
+            {**learning, "counted": None, "epochs": 0},
+        )
+
+
+def test_where_all_rows_cost_least_motes_send_all_and_it_is_learnt_of_them(
+    peer: RootPeer, tmp_path: Path
+) -> None:
+    with opened(peer, tmp_path) as gateway:
+        # Who is silent is listened to for longer.
+        line(peer, gateway, {1: 9, 3: 9})
+        said = gateway.queries.explain(JOIN)["placed"]
+        assert (said["runs"], said["learns"]) == ("naive", True)
+        assert gateway.queries.explain(f"{JOIN} LEARNING OFF")["placed"]["learns"] is False
+    with opened(peer, tmp_path / "bytes") as gateway:
+        line(peer, gateway, {5: 9, 6: 9})
+        query = ask(gateway, f"{JOIN} COST BYTES JOIN NAIVE LEARNING ON")
+        wait_for(lambda: len(peer.programs()) == 1)
+        assert query.plan.pairing is not None
+        assert (query.plan.pairing.strategy, query.plan.pairing.learns) == ("NAIVE", True)
+        assert len(query.plan.clauses) == 1
+        assert hosts_of(query.plan.clauses[0]) == {}
+        assert query.plan.clauses[0].pairs == ((5, 6),)
+        told = gateway.queries.explain(query.sql)["placed"]
+        assert told["runs"] == "naive"
+        costs = {one["strategy"]: one["cost"] for one in told["strategies"]}
+        assert costs["naive"] > costs["at base"]
+        tally = JoinTally([(5, 6)], {5, 6})
+        tally.came(99)
+        tally.settle(160, [(5, "s", epoch) for epoch in range(100, 160)])
+        learning = gateway.pairs.learn(query.plan, tally)
+        assert learning is not None
+        assert learning["changes"][0]["from"] == "naive"
+        assert "t 100 % was assumed and 0 % counted" in learning["changes"][0]["why"]
 
 
 def test_rows_that_come_already_are_joined_for_nothing(peer: RootPeer, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from skerry.joins.placement.learning import EPOCHS, is_sure, learnt
 from skerry.planner.cost.join_prices import prices
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import QueryPlan
+from skerry.service.kept_learning import learning_of, row_of
 from skerry.service.pair_costs import cost_of
 from skerry.service.pair_learning import FILLING_MAXIMUM, Learning, filling, look
 from skerry.service.pair_places import Places, clause, places
@@ -71,6 +73,38 @@ def test_counting_begins_anew_and_knows_no_answer_twice() -> None:
     tally.settle(162, [(1, "s", 160), (2, "t", 161), (1, "s", 99)])
     counts = tally.counts()
     assert (counts.epochs, counts.rows[1, "s"], counts.rows[2, "t"], counts.answers) == (2, 1, 1, {(1, 2): 1})
+
+
+def hosted(s: int, answers: int) -> JoinTally:
+    """Of two motes whose rows go to a host: they say themselves how many they have had, 5 as s and 6 as t in each epoch."""
+    tally = JoinTally([(5, 6)], set())
+    tally.came(99)
+    tally.told(5, 110, 32, 32, 0)
+    for last in (140, 172, 172, 204):
+        tally.told(5, last, 32, s, 0)
+        tally.told(6, last, 32, 0, 32)
+    for epoch in range(110, 110 + answers):
+        tally.answered(5, epoch, 6, epoch)
+    tally.settle(210)
+    return tally
+
+
+def test_rows_that_go_to_hosts_are_counted_by_their_motes() -> None:
+    counts = hosted(8, 0).counts()
+    assert counts.rows == {}
+    assert counts.told == {(5, "s"): (24, 96), (6, "t"): (96, 96)}, "of epochs since counting began, and once"
+    found = learnt(counts, Rates(Estimates(1, 1, 0, 3)))
+    assert set(found.off) == {"s"}
+    assert found.off["s"] == (1.0, pytest.approx(0.25))
+    assert (found.rates.s[5], found.rates.t[6]) == (0.25, 1.0)
+    assert not learnt(counts, found.rates).off
+
+
+def test_pairs_without_answers_are_told_why() -> None:
+    aliases = ("s", "t")
+    assert hosted(0, 0).counts().silent(aliases) == {(5, 6): "no row of mote 5 has passed as s in 96 epochs"}
+    assert hosted(8, 0).counts().silent(aliases) == {(5, 6): "no two rows have matched in 110 epochs"}
+    assert hosted(8, 3).counts().silent(aliases) == {}
 
 
 def test_few_rows_are_no_proof() -> None:
@@ -148,6 +182,9 @@ def test_pairs_go_into_the_network_and_back_to_the_base() -> None:
     assert (dict(back.hosts), learning.strategy) == ({}, "AT BASE")
     placed = back
     assert seen(counted(4 * EPOCHS - 1, 0, at_base=True), 6) is None, "each change doubles what is counted"
+    assert replace(learning, counted=None, epochs=0) == learning_of(row_of("SELECT …", learning)), (
+        "kept as it is"
+    )
     described = learning.described()
     assert [one["to"] for one in described["changes"]] == [change.after.lower(), "at base"]
     assert described["judged_from"] == 4 * EPOCHS

@@ -120,6 +120,8 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
         (JOIN.replace("WINDOW 3 ROWS ", ""), "a join of motes has one window"),
         (JOIN + " GROUP BY s.room", "GROUP BY is not for rows that motes join"),
         (JOIN + " ORDER BY difference", "ORDER BY is not for rows that motes join"),
+        (JOIN + " OUTPUT ACTION leds(1)", "OUTPUT ACTION is not for rows that motes join joined rows are no mote's"),
+        (JOIN + " OUTPUT ACTION SIGNAL near", "SIGNAL is not for rows that motes join joined rows are no mote's"),
         (JOIN + " LATENESS 3 s", "LATENESS is not for rows that motes join"),
         (JOIN.replace("SAMPLE PERIOD 1 s", "ONCE"), "motes join rows of a sample period"),
         (JOIN.replace("s.temp - t.temp > 2", "s.time > t.time"), "motes do not know s.time > t.time"),

@@ -45,7 +45,12 @@ _OTHERS = {
     "history": "HISTORY", "queue": "QUEUE", "approximate": "APPROXIMATE", "wait": "WAIT", "lateness": "LATENESS", "using": "USING",
     "every": "EVERY", "start_now": "START NOW",
 }  # fmt: skip
+#: Of these, what the gateway's joins have not either: it is of rows of motes.
+_OF_MOTES = frozenset(
+    {"event", "outputs", "signals", "nested", "stops", "into", "combine", "interpolate", "queue", "approximate", "start_now"}
+)  # fmt: skip
 _ELSEWHERE = "leave out where it is joined: the gateway joins with it"
+_ALONE = "joined rows are no mote's: leave it out, or ask motes in a query of its own"
 
 
 def joins(draft: Draft) -> Draft:
@@ -141,7 +146,8 @@ def allowed(draft: Draft) -> Draft:
         if found:
             first = found[0] if isinstance(found, tuple) else found
             span = first if isinstance(first, ast.Span) else first.span
-            raise QueryError(f"{said} is not for rows that motes join", _ELSEWHERE, span)
+            hint = _ALONE if name in _OF_MOTES else _ELSEWHERE
+            raise QueryError(f"{said} is not for rows that motes join", hint, span)
     if not isinstance(select.sampling, ast.SamplePeriod):
         raise QueryError(
             "motes join rows of a sample period",

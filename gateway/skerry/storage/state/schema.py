@@ -257,5 +257,13 @@ _INDEXES = """
 ALTER TABLE queries ADD COLUMN stored_index TEXT;
 """
 
+_LEARNT = """
+-- What is learnt of joins that motes do, by the text of the queries: JSON.
+CREATE TABLE learnt_joins (
+    query_text TEXT PRIMARY KEY,
+    learnt TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
 #: SQL, one script for each version.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SENSORS, _USERS, _STATICS, _INDEXES)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SENSORS, _USERS, _STATICS, _INDEXES, _LEARNT)
