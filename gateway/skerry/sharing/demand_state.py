@@ -53,9 +53,8 @@ class User:
     def from_dict(cls, data: Mapping[str, Any], plan: QueryPlan) -> User:
         """What :meth:`to_dict` said; ``plan`` is that of its query."""
         feeds = [Feed(**feed) for feed in data["feeds"]]
-        return cls(
-            plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds, data.get("longer", False)
-        )
+        longer = bool(data.get("longer", False))
+        return cls(plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds, longer)
 
 
 @dataclass(slots=True)

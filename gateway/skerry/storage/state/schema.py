@@ -257,6 +257,11 @@ _INDEXES = """
 ALTER TABLE queries ADD COLUMN stored_index TEXT;
 """
 
+_LONGER = """
+-- Whether a query was asked before network time was known.
+ALTER TABLE servings ADD COLUMN longer INTEGER NOT NULL DEFAULT 0;
+"""
+
 _LEARNT = """
 -- What is learnt of joins that motes do, by the text of the queries: JSON.
 CREATE TABLE learnt_joins (
@@ -266,4 +271,4 @@ CREATE TABLE learnt_joins (
 """
 
 #: SQL, one script for each version.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SENSORS, _USERS, _STATICS, _INDEXES, _LEARNT)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SENSORS, _USERS, _STATICS, _INDEXES, _LONGER, _LEARNT)
