@@ -26,6 +26,7 @@ from skerry.joins.state import LostRunError, lost_run
 from skerry.spark import databases, join_file, past
 from skerry.spark.checkpoint import lost_state
 from skerry.spark.join_stream import JoinStream
+from skerry.spark.late_workers import LateWorkers
 from skerry.spark.log_source import LogSource
 from skerry.spark.messages import (
     Batch,
@@ -70,7 +71,7 @@ class Driver:
         self._stopping, self._begun = threading.Event(), threading.Event()
         self._answered = threading.Event()
         self._taken = self._refused = False
-        self._joins = JoinStream(self._job, self._say, self._fail_joins)
+        self._joins, self._late = JoinStream(self._job, self._say, self._fail_joins), LateWorkers()
 
     def serve(self) -> None:
         """Until the gateway says that it is over, or is gone."""
@@ -129,7 +130,7 @@ class Driver:
         os._exit(1)
 
     def _run_query(self, spark: SparkSession) -> None:
-        """Until a batch is refused: then the next query begins with that one."""
+        """Until a batch is refused, or a worker late: then the next query begins with that one."""
         self._refused = False
         self._query = (
             spark.readStream.format(LogSource.name())
@@ -145,14 +146,15 @@ class Driver:
         self._say(Started())
         try:
             self._query.awaitTermination()
-        except PySparkException:
-            if not self._refused:
+        except PySparkException as error:
+            if not self._refused and not self._late.forgives(error):
                 raise
             self._stopping.wait(_AGAIN_S)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         del number
         table = frame.toArrow()
+        self._late.came()
         if not table.num_rows:
             return
         first, end = rows_of(table)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from skerry.execution.join_buckets import joined_of
 from skerry.spark import join_file
 from skerry.spark.join_source import joined
+from skerry.spark.late_workers import LateWorkers
 from skerry.spark.messages import Job, JoinBatch
 from skerry.storage.log.source_batches import Through
 
@@ -35,6 +36,7 @@ class JoinStream:
         self._done = self._refused = False
         self._through: dict[int, Through] = {}
         self._query: Any = None
+        self._late = LateWorkers()
 
     def begin(self, through: dict[int, Through]) -> None:
         """There are joins. ``through``: how far the answers of each are known."""
@@ -69,7 +71,7 @@ class JoinStream:
                 self._fail(error)
 
     def _run_query(self, spark: SparkSession) -> None:
-        """Until a batch is refused: then the next query begins with that one."""
+        """Until a batch is refused, or a worker late: then the next query begins with that one."""
         self._refused = False
         self._query = (
             joined(spark, self._job.log, self._job.joins, self._job.join_checkpoint)
@@ -80,14 +82,15 @@ class JoinStream:
         )
         try:
             self._query.awaitTermination()
-        except PySparkException:
-            if not self._refused:
+        except PySparkException as error:
+            if not self._refused and not self._late.forgives(error):
                 raise
             self._stopping.wait(_AGAIN_S)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         del number
         found = joined_of(frame.toArrow(), self._sets, self._through)
+        self._late.came()
         if found is None:
             return
         self._answered.clear()

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gateway.tests.ports import free_port
 from gateway.tests.process import COMMAND
 from gateway.tests.sources.line_server import LineServer
 from skerry.sensors.definitions import define
 from skerry.sources.decoding import Decoder
 from skerry.sources.proposing import proposed, statements
 from skerry.sources.stream_type import Value
+from skerry.sources.trying import look
 from skerry.sql import sensor_statements
 
 READING = {
@@ -96,3 +98,10 @@ def test_the_command_shows_rows_and_proposes_a_table(tmp_path: Path) -> None:
     )
     assert failed.returncode == 1
     assert "No such file or directory" in failed.stderr
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "http", "sse+http", "skerry+http"])
+def test_where_nobody_listens_that_is_said(tmp_path: Path, scheme: str) -> None:
+    address = f"{scheme}://127.0.0.1:{free_port()}/1"
+    with pytest.raises(ConnectionError, match="nobody listens there"):
+        look(address, tmp_path, tmp_path, 20, 1, lambda _: None)
