@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -16,12 +13,10 @@ import duckdb
 import pytest
 
 from gateway.tests.joins import users_joins
-from gateway.tests.joins.drawn import SECOND, SITES, TEXTS, Row, draw_any
-from gateway.tests.joins.users_joins import Aggregated
-from gateway.tests.process import Daemon, said, wait_for
+from gateway.tests.joins.drawn import SITES
+from gateway.tests.joins.drawn_queries import ENDS, LONGEST_S, Batch, DrawnQuery
+from gateway.tests.process import Daemon, wait_for
 from gateway.tests.sources.line_server import LineServer, Reader, eventually
-from skerry.joins.join import Join
-from skerry.planner.model import source_windows as windows
 
 CREATE = "CREATE SENSORS detectors (id INT, place TEXT, reading STREAM (gas TEXT, level DECIMAL 'ppm', at TIMESTAMP TIME))"
 SELECT = (
@@ -153,15 +148,36 @@ def _check_further(daemon: Daemon, further: Reader, three: LineServer) -> None:
     assert [tuple(row.values()) for row in past] == [("CH4", 1)]
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_how_a_join_is_is_told_by_a_gateway_that_has_started_again(
+    daemon: Daemon, servers: list[LineServer]
+) -> None:
+    daemon.start()
+    ada = daemon.client("ada")
+    ada.execute(CREATE)
+    one, two, *_ = servers
+    ada.execute(f"INSERT INTO detectors VALUES (1, 'a', '{one.address}'), (2, 'b', '{two.address}')")
+    pairs = "SELECT a.gas FROM detectors a, detectors b WINDOW 1 h WHERE a.id = 1 AND b.id = 2 AND a.gas = b.gas LATENESS 30 s"
+    reader = Reader(ada.query(pairs, linger_s=None))
+    one.send({"gas": "CO", "level": 1, "at": at(3)}, {"gas": "CH4", "level": 1, "at": at(1)})
+    wait_for(lambda: [join["late"] for join in daemon.client().status()["joins"]] == [1])
+    two.send({"gas": "CO", "level": 1, "at": at(4)})
+    eventually(lambda: [tuple(row.values()) for row in reader.got], [("CO",)])
+    [before] = daemon.client().status()["joins"]
+    told = [before[name] for name in ("query", "rows", "late", "greatest_us", "progress_us")]
+    greatest = {"a": micros(at(3)), "b": micros(at(4))}
+    assert told == [reader.rows.id, 2, 1, greatest, micros(at(4)) - 30_000_000]
+    daemon.kill(signal.SIGTERM)
+    daemon.start()
+    assert daemon.client().status()["joins"] == [before], "before any row has come"
+    reader.rows.stop()
+
+
 #: Joins beside each other on one gateway, twice; and of what is there then, asked of the past.
 BESIDE, PAST = 125, 50
-#: Rows of a batch until another stream is silent; and how far behind it are the rows that end it, in µs.
-HALF, LAST = 60, 3600 * SECOND
-#: What is killed while rows come: the gateway, Spark's driver, its JVM with all executors, or the Python of these; how often in each batch.
-ENDS, KILLS = ("gateway", "driver", "java", "workers"), (3, 2)
-#: Until all of them have answered, on a machine that does much else.
-LONGEST_S = 1200
-WINDOWS_WAIT_US = 1000 * windows.WAIT_MS
+#: How often something is killed in each batch.
+KILLS = (3, 2)
 
 
 @pytest.fixture
@@ -186,29 +202,19 @@ def test_three_hundred_drawn_joins_of_one_gateway_answer_what_duckdb_does(
     ada.query("SELECT n FROM drawn", linger_s=None)
     ends = [*ENDS, chance.choice(ENDS)]
     chance.shuffle(ends)
-    for batch, kills in enumerate(KILLS):
-        since = daemon.client().status()["rows"]
-        asked = [DrawnQuery.draw(chance, drawn_seed + BESIDE * batch + place) for place in range(BESIDE)]
-        readers = [Reader(ada.query(one.sql, linger_s=None)) for one in asked]
-        wait_for(lambda: all(server.listeners == 1 for server in eight))
-        sent = Sent(chance, eight, daemon, since, 10**15 + 2 * batch * LAST)
-        at = sorted(chance.sample(range(1, 2 * HALF), kills))
-        sent.kills = {row: ends.pop() for row in at}
-        print(f"batch {batch}: killed before rows {sent.kills}")
-        sent.send(0, HALF)
-        sent.send(HALF, 2 * HALF)
-        sent.end()
-        there, total = users_joins.logged(daemon.data, since), 0
-        for one, reader in zip(asked, readers, strict=True):
-            expected = one.expected(*there, connection)
+    for number, kills in enumerate(KILLS):
+        first = drawn_seed + BESIDE * number
+        batch = Batch.ask(chance, daemon, range(first, first + BESIDE))
+        batch.send(chance, eight, number, [ends.pop() for _ in range(kills)])
+        total = 0
+        for one, reader, expected in zip(batch.asked, batch.readers, batch.expected(connection), strict=True):
             count = expected.total()
             wait_for(lambda reader=reader, count=count: len(reader.got) >= count, LONGEST_S)
             assert Counter(map(users_joins.given, reader.got)) == expected, one.said
             total += count
         assert total > BESIDE
-        assert sum(len(reader.got) for reader in readers) == total, "none came twice meanwhile"
-        for reader in readers:
-            reader.rows.stop()
+        assert sum(len(reader.got) for reader in batch.readers) == total, "none came twice meanwhile"
+        batch.stop()
     assert ends == []
     there, total = users_joins.logged(daemon.data, 0), 0
     for place in range(PAST):
@@ -218,118 +224,3 @@ def test_three_hundred_drawn_joins_of_one_gateway_answer_what_duckdb_does(
         assert Counter(map(users_joins.given, found)) == expected, one.said
         total += expected.total()
     assert total > PAST
-
-
-@dataclass(frozen=True)
-class DrawnQuery:
-    """A drawn join, of which each fifth one is aggregated."""
-
-    seed: int
-    join: Join
-    aggregated: Aggregated | None
-
-    @classmethod
-    def draw(cls, chance: random.Random, seed: int) -> DrawnQuery:
-        """By its seed; how it is aggregated by chance."""
-        join = draw_any(seed).join
-        return cls(seed, *Aggregated.draw(chance, join)) if seed % 5 == 0 else cls(seed, join, None)
-
-    @property
-    def sql(self) -> str:
-        """As it is asked."""
-        return users_joins.sql(self.join, self.aggregated)
-
-    @property
-    def said(self) -> str:
-        """Where it fails."""
-        return f"seed {self.seed}: {self.sql}"
-
-    def expected(
-        self,
-        streams: Mapping[str, list[Row]],
-        own: Mapping[int, int],
-        connection: duckdb.DuckDBPyConnection,
-        *,
-        ended: bool = False,
-    ) -> Counter[tuple[object, ...]]:
-        """What DuckDB answers; of windows those for which answers have come that are as much later as these wait."""
-        found = users_joins.answers(self.join, streams, own, connection, ended=ended)
-        if self.aggregated is None:
-            return found
-        latest = max((int(str(row[0])) for row in found), default=0)
-        every = self.aggregated.expected(self.join, found, connection)
-        wait_us = WINDOWS_WAIT_US + self.join.lateness_us + self.join.reach_us
-        return Counter({row: n for row, n in every.items() if ended or int(str(row[0])) + wait_us <= latest})
-
-
-@dataclass
-class Sent:
-    """Rows of eight sources in four streams, one of which is silent; ``since``: the log's length before them; ``kills``: what is killed
-    before which row."""
-
-    chance: random.Random
-    servers: list[LineServer]
-    daemon: Daemon
-    since: int
-    begin_us: int
-    count: int = 0
-    kills: Mapping[int, str] = field(default_factory=dict)
-
-    def send(self, first: int, end: int) -> None:
-        """Some more, until all are in the log."""
-        silent = self.chance.randrange(4)
-        for n in range(first, end):
-            what = self.kills.get(n)
-            if what == "gateway":
-                self._kill_gateway()
-            elif what is not None:
-                wait_for(lambda what=what: self._kill_in_spark(what))
-            late = self.chance.choice([0, 0, 0, 1, 3, 11]) * SECOND if self.chance.random() < 0.3 else 0
-            of = self.chance.choice([place for place in range(len(self.servers)) if place // 2 != silent])
-            self._send(of, n, self.begin_us + n * SECOND // 3 - late + n)
-        self._wait()
-
-    def _kill_gateway(self) -> None:
-        # What a line's server has sent is nowhere else than in the log.
-        self._wait()
-        self.daemon.kill()
-        wait_for(lambda: sum(server.listeners for server in self.servers) == 0)
-        self.daemon.start()
-        wait_for(lambda: all(server.listeners == 1 for server in self.servers))
-
-    def _kill_in_spark(self, what: str) -> bool:
-        """Whether it ran, and was killed; rows come meanwhile."""
-        daemon = self.daemon
-        if daemon.client().status()["spark"]["state"] != "running":
-            return False
-        started = daemon.started()
-        drivers = [pid for pid in started if "skerry.spark.driver" in said(pid, "cmdline")]
-        killed = drivers
-        if what == "java":
-            killed = [pid for pid in started if said(pid, "comm").strip() == "java"]
-        elif what == "workers":
-            killed = [pid for pid in started if "pyspark.daemon" in said(pid, "cmdline")]
-        for pid in killed:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if what != "workers":
-            # The state above is as it was until then.
-            wait_for(lambda: not {*drivers} & {*daemon.started()})
-        return bool(killed)
-
-    def end(self) -> None:
-        """So much later that all answers from before are there."""
-        for n, of in enumerate(range(len(self.servers)), 2 * HALF):
-            self._send(of, n, self.begin_us + LAST + n)
-        self._wait()
-
-    def _send(self, of: int, n: int, at_us: int) -> None:
-        row = {
-            "n": n, "item": self.chance.choice([None, 0, 1, 1, 2, -1]), "name": self.chance.choice(TEXTS),
-            "level": self.chance.choice([None, 0.0, -0.0, 0.5, 1.5, 2.0]), "at": at_us,
-        }  # fmt: skip
-        self.servers[of].send(row)
-        self.count += 1
-
-    def _wait(self) -> None:
-        wait_for(lambda: len(users_joins.logged(self.daemon.data, self.since)[1]) == self.count)
