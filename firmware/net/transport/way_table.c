@@ -379,8 +379,10 @@ bool ways_state_heard(uint16_t from, const uint8_t *body, uint8_t length)
 void ways_trail_laid(uint16_t destination)
 {
     for (struct way *way = known.table; way < known.table + WAYS; way++)
-        if (way->source != WIRE_NO_NODE && way->opening && way->destination == destination)
+        if (way->source != WIRE_NO_NODE && way->opening && way->destination == destination) {
             way->due = true;
+            way->denied = false; /* Whoever had no trail may be the one who has laid it now. */
+        }
 }
 
 /* ---- control windows ---- */

@@ -214,8 +214,8 @@ bool meet_sends(const struct meet *meet, struct meet_state *state, const struct 
                 uint8_t mote, bool own)
 {
     uint8_t roles = row->values[0] & PAIRS_ROLES;
-    if (state == NULL || meet_sending_count(meet) == 0 || !(own || settings()->root) ||
-        !meet_needed(meet, meet->hosts, mote, roles))
+    if (state == NULL || meet_sending_count(meet) == 0 ||
+        !(own || meet->way == WIRE_PAIRS_FROM_ROOT) || !meet_needed(meet, meet->hosts, mote, roles))
         return true;
     /* A row that goes to all keeps the ways open itself. */
     if (own && !meet_needed(meet, meet->hosts, mote, (uint8_t)(~roles & PAIRS_ROLES)))
