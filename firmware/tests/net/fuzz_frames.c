@@ -23,6 +23,8 @@
 #include "net/transport/queue.h"
 #include "net/transport/transport_conf.h"
 #include "net/transport/way_table.h"
+#include "query/program/clauses.h"
+#include "query/program/query_table.h"
 #include "query/query.h"
 #include "tests/fuzz.h"
 
@@ -33,7 +35,7 @@ static uint16_t me;
 static uint8_t data_next, heard_next;
 static uint16_t version;
 /* What got through to the layers above. */
-static uint32_t accepted, bundles, installs, opened, carried_on, searched;
+static uint32_t accepted, bundles, installs, opened, carried_on, searched, nominated, met;
 
 static const uint8_t types[] = {
     WIRE_PACKET_BEACON,        WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP,
@@ -56,7 +58,9 @@ static uint8_t way_open(uint8_t *body)
     *open = (struct wire_way_open){.source = (uint16_t)below(12),
                                    .number = (uint8_t)below(3),
                                    .flags = (uint8_t)(by_place ? 2 + 4 * below(2) : below(2)),
-                                   .destination = below(4) ? (uint16_t)below(20) : WIRE_NO_NODE,
+                                   .destination = below(3)   ? me
+                                                  : below(4) ? (uint16_t)below(20)
+                                                             : WIRE_NO_NODE,
                                    .hop = (uint8_t)(1 + below(6)),
                                    .every = (uint8_t)(2 + below(7))};
     if (!by_place && below(2))
@@ -121,6 +125,66 @@ static uint8_t search(uint8_t *body)
     return (uint8_t)(sizeof *frame + 2 * motes - (below(16) == 0));
 }
 
+/* A query whose rows pairs of motes join, at this mote or another: its columns and its PAIRS. */
+static uint8_t nomination(uint8_t *data)
+{
+    static const uint8_t roles[] = {WIRE_OP_CONST8, 3},
+                         code[] = {WIRE_OP_ATTR, WIRE_ATTRIBUTE_TEMP},
+                         later[] = {WIRE_OP_STORED, 0x01, WIRE_OP_STORED, 0x11, WIRE_OP_GT};
+    struct wire_query_program program = {
+        .period = 1000 * (1 + below(9)), .start = below(100), .end = WIRE_FOREVER};
+    struct wire_program_field fields[] = {{.format = WIRE_FORMAT_U8, .code_length = sizeof roles},
+                                          {.format = WIRE_FORMAT_I16, .code_length = sizeof code},
+                                          {.aggregate = WIRE_AGGREGATE_PAIRS}};
+    struct wire_pairs pairs = {.rows = (uint8_t)below(4),
+                               .epochs = (uint16_t)below(5),
+                               .delay = (uint8_t)(1 + below(4)),
+                               .motes = (uint8_t)(1 + below(4)),
+                               .width = 2,
+                               .base = (uint8_t)below(3),
+                               .condition = below(2) ? sizeof later : 0,
+                               .way = (uint8_t)below(3)};
+    uint8_t clause[64], length = sizeof pairs;
+    memcpy(clause, &pairs, sizeof pairs);
+    memcpy(clause + length, later, pairs.condition);
+    length = (uint8_t)(length + pairs.condition);
+    for (uint8_t i = 0; i < pairs.motes; i++, length = (uint8_t)(length + 2)) {
+        uint16_t mote = i ? (uint16_t)below(20) : me;
+        memcpy(clause + length, &mote, sizeof mote);
+    }
+    for (uint32_t hosts = below(3); hosts; hosts--) {
+        struct wire_pairs_host host = {below(2) ? me : (uint16_t)below(20), (uint8_t)below(24),
+                                       (uint8_t)(1 + below(2))};
+        memcpy(clause + length, &host, sizeof host);
+        length = (uint8_t)(length + sizeof host);
+        for (uint8_t i = 0; i < 2 * host.pairs; i++)
+            clause[length++] = (uint8_t)below(below(32) ? pairs.motes : 256);
+    }
+    fields[2].code_length = length;
+    uint8_t *at = data;
+    const uint8_t *codes[] = {roles, code, clause};
+    memcpy(at, &program, sizeof program);
+    at += sizeof program;
+    for (uint8_t i = 0; i < 3; i++) {
+        memcpy(at, &fields[i], sizeof fields[i]);
+        memcpy(at + sizeof fields[i], codes[i], fields[i].code_length);
+        at += sizeof fields[i] + fields[i].code_length;
+    }
+    return (uint8_t)(at - data);
+}
+
+/* A row on a way, of a mote and a query of few. */
+static uint8_t pair_row(uint8_t *record)
+{
+    struct wire_result row = {.query = 1 + (uint8_t)below(9),
+                              .node = below(2) ? me : (uint16_t)below(20),
+                              .epoch = below(40),
+                              .nulls = (uint16_t)below(4)};
+    record[0] = WIRE_CARRIES_ROW;
+    memcpy(record + 1, &row, sizeof row);
+    return sizeof row + 1 + 3;
+}
+
 /* A body that its handler takes for good, at least in its fixed part. */
 static uint8_t plausible_body(uint8_t type, uint8_t *body)
 {
@@ -169,6 +233,10 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
             version++;
         install->query_version = (uint16_t)(version - (below(8) ? 0 : below(5)));
         install->offset = 0;
+        if (below(3) == 0) {
+            install->total = nomination(install->data);
+            return (uint8_t)(sizeof *install + install->total);
+        }
         install->total = sizeof program + sizeof field + sizeof code;
         memcpy(install->data, &program, sizeof program);
         memcpy(install->data + sizeof program, &field, sizeof field);
@@ -230,6 +298,8 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         carried_frame->number = (uint8_t)below(3);
         carried_frame->record[0] = below(8) ? WIRE_CARRIES_PING : (uint8_t)below(5);
         carried_frame->deadline = (uint16_t)(clock_uptime() + below(40));
+        if (type == WIRE_PACKET_CARRIED && below(3) == 0)
+            return (uint8_t)(sizeof *carried_frame + pair_row(carried_frame->record));
         return type == WIRE_PACKET_WAY_STATE
                    ? (uint8_t)sizeof(struct wire_way_state)
                    : (uint8_t)(sizeof *carried_frame + 1 + below(WIRE_CARRIED_MAXIMUM));
@@ -269,6 +339,17 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
     return length;
 }
 
+/* As the mote before this one on a way that leads by here sends it. */
+static void on_a_way(struct wire_mac_header *header, struct wire_carried *carried)
+{
+    const struct way *way = &way_table()[below(WAYS)];
+    if (way->source == WIRE_NO_NODE || way->previous == WIRE_NO_NODE)
+        return;
+    header->source = way->previous;
+    carried->source = way->source;
+    carried->number = way->number;
+}
+
 static uint8_t make_frame(uint8_t *frame)
 {
     if (below(8) == 0) {
@@ -287,6 +368,8 @@ static uint8_t make_frame(uint8_t *frame)
     packet[0] = WIRE_PROTOCOL_VERSION;
     packet[1] = types[below(sizeof types)];
     uint8_t length = (uint8_t)(sizeof *header + 2 + plausible_body(packet[1], packet + 2));
+    if (packet[1] == WIRE_PACKET_CARRIED && below(2))
+        on_a_way(header, (struct wire_carried *)(packet + 2));
     if (packet[1] == WIRE_PACKET_SEARCH && below(8))
         memcpy(&frame[length - 2], &header->source, sizeof header->source);
     if (below(2))
@@ -378,6 +461,28 @@ static uint32_t records_held(void)
     return count;
 }
 
+/* Queries that run here and say of pairs of motes who joins them. */
+static uint32_t nominations(void)
+{
+    uint32_t count = 0;
+    struct program_field field;
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;)
+        count += entry_clause(entry, WIRE_AGGREGATE_PAIRS, 0, &field);
+    return count;
+}
+
+/* The way that a frame's row would end here; NULL: it brings none, or goes on. */
+static const struct way *way_of_row(const uint8_t *frame, uint8_t length)
+{
+    const struct wire_mac_header *header = (const struct wire_mac_header *)frame;
+    const struct wire_carried *row = (const struct wire_carried *)(frame + sizeof *header + 2);
+    if (length < sizeof *header + 2 + sizeof *row + 1 || frame[10] != WIRE_PACKET_CARRIED ||
+        row->record[0] != WIRE_CARRIES_ROW)
+        return NULL;
+    const struct way *way = way_of(header->source, row->source, row->number);
+    return way && way->ends ? way : NULL;
+}
+
 static uint32_t searching(void)
 {
     uint32_t count = 0;
@@ -408,6 +513,7 @@ int main(int count_of_arguments, char **arguments)
     static uint8_t frame[256];
     for (uint32_t i = 0; i < inputs; i++) {
         host_acknowledges = below(4) != 0;
+        uint32_t before_nominations = nominations();
         if (root && below(2))
             serial_input();
         else {
@@ -416,7 +522,10 @@ int main(int count_of_arguments, char **arguments)
             uint32_t ways_before = ways_held(), carried_before = records_held();
             uint32_t before_searches = searching();
             uint8_t length = make_frame(frame);
+            const struct way *way = way_of_row(frame, length);
+            uint8_t number = way ? way->sequence : 0;
             host_receive(frame, length, (uint8_t)below(256));
+            met += way && way->sequence != number;
             bundles += length > 10 && frame[10] == WIRE_PACKET_BUNDLE && queue_room() < room;
             installs += length > 10 && frame[10] == WIRE_PACKET_QUERY_INSTALL &&
                         dissemination_version() != before;
@@ -426,13 +535,14 @@ int main(int count_of_arguments, char **arguments)
             carried_on +=
                 length > 10 && frame[10] == WIRE_PACKET_CARRIED && records_held() > carried_before;
         }
+        nominated += nominations() > before_nominations;
         host_run(1 + below(300), 64);
     }
     printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3],
            host_sent_count);
     printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u, "
-           "ways %u, carried %u, searches %u\n",
+           "ways %u, carried %u, searches %u, nominations %u, met %u\n",
            bundles, installs, accepted, app_rows(), queue_dropped(), mac_counters.malformed, opened,
-           carried_on, searched);
+           carried_on, searched, nominated, met);
     return 0;
 }
