@@ -17,7 +17,7 @@ from skerry.ingest.join_tally import JoinTally
 from skerry.joins.placement.estimates import Estimates, Rates
 from skerry.joins.placement.learning import EPOCHS, Learnt, learnt
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import BY_HASH, WAY_OF, Pairing, answered_ms, keys_of
+from skerry.planner.model.pairing import BY_HASH, WAY_OF, Pairing, answered_ms, keeps_up, keys_of
 from skerry.planner.model.plans import QueryPlan
 from skerry.service.pair_places import Places
 from skerry.sql.errors import QueryError
@@ -174,7 +174,7 @@ def _tried(
     for words, way in WAY_OF.items():
         if pairing.within_ms is not None and answered_ms(plan.period_ms, way) > pairing.within_ms:
             continue
-        if words == BY_HASH and not keys_of(pairing.statics):
+        if (words == BY_HASH and not keys_of(pairing.statics)) or not keeps_up(plan.period_ms, way):
             continue
         try:
             told, places, price = weigh(learning.plan(plan, words), rates)

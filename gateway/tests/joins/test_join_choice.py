@@ -93,6 +93,16 @@ def test_what_cannot_be_said_of_a_join_is_refused_by_name(clauses: str, said: st
     assert re.search(said, refused.value.summary, re.DOTALL)
 
 
+@pytest.mark.parametrize("strategy", ["IN NETWORK", "BY HASH", "THROUGH BASE"])
+def test_ways_are_not_gone_by_more_often_than_they_have_cells(strategy: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        plan_query(f"{JOIN.replace('10 s', '4 s')} JOIN {strategy}")
+    assert f"a sample period of 4 s is too short for JOIN {strategy}" in refused.value.summary
+    assert "write SAMPLE PERIOD 5 s or longer, or JOIN AT ANCESTOR or AT BASE" in refused.value.summary
+    assert planned(f"{JOIN.replace('10 s', '5 s')} JOIN {strategy}").period_ms == 5000
+    assert planned(f"{JOIN.replace('10 s', '1 s')} JOIN AT ANCESTOR").period_ms == 1000
+
+
 @pytest.mark.parametrize("clause", ["ESTIMATE s 1 %", "COST BYTES", "LEARNING OFF", "DELIVER WITHIN 1 min"])
 def test_it_is_of_two_motes_alone(clause: str) -> None:
     with pytest.raises(QueryError, match="is for two motes whose rows meet"):
@@ -308,10 +318,10 @@ def test_the_cheapest_strategy_is_taken(peer: RootPeer, tmp_path: Path) -> None:
         assert {one["strategy"]: one["cost"] for one in hinted["strategies"]} == costs
         naive = gateway.queries.explain(f"{JOIN} JOIN NAIVE")["placed"]
         assert (naive["runs"], naive["taken"]) == ("naive", "the query says so")
-        # Rows of so short a period do not fit a way's cells.
+        # Ways have no cells for rows of so short a period.
         often = gateway.queries.explain(SELDOM_MATCHING.replace("10 s", "1 s"))["placed"]
         whys = {one["strategy"]: one["why"] for one in often["strategies"]}
-        assert whys["by hash"] == "1 rows would go by a way in a sample period, which has 0.25 cells then"
+        assert whys["by hash"] == "a sample period of 1 s is too short for JOIN BY HASH"
         # What has no static condition, or what motes have not, is the gateway's.
         for sql, why in (
             (

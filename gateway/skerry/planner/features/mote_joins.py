@@ -12,14 +12,18 @@ from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, Kind, conjuncts, render
 from skerry.planner.model.pairing import (
+    AT_ANCESTOR,
+    AT_BASE,
     BY_HASH,
     FIELD_BEHIND,
+    WAYS_PERIOD_MS,
     Pairing,
     S,
     T,
     answered_ms,
     clause_of,
     delay,
+    keeps_up,
     keys_of,
 )
 from skerry.planner.model.plans import Column, Output
@@ -115,7 +119,7 @@ def joins(draft: Draft) -> Draft:
         (hints.s, hints.t, hints.pair), hints.cost, bool(hints.learning),
         int(hints.within.milliseconds) if hints.within is not None else None,
     )  # fmt: skip
-    _check_time(pairing, draft.plan.period_ms, hints)
+    _check_time(pairing, draft.plan.period_ms, hints, select.strategy.span)
     if pairing.width > WIDTH_MAXIMUM:
         raise QueryError(
             f"rows of {pairing.width} bytes are too long to meet",
@@ -160,8 +164,15 @@ def allowed(draft: Draft) -> Draft:
     return draft
 
 
-def _check_time(pairing: Pairing, period_ms: int, hints: JoinHints) -> None:
-    """DELIVER WITHIN, where rows that may still be under way are waited for longer."""
+def _check_time(pairing: Pairing, period_ms: int, hints: JoinHints, span: ast.Span) -> None:
+    """A sample period in which ways have no cell for each row; DELIVER WITHIN, where rows under way are waited for longer."""
+    if not keeps_up(period_ms, pairing.way):
+        least = duration_text(WAYS_PERIOD_MS)
+        raise QueryError(
+            f"a sample period of {duration_text(period_ms)} is too short for JOIN {pairing.strategy}",
+            f"ways carry a row each {least}: write SAMPLE PERIOD {least} or longer, or JOIN {AT_ANCESTOR} or {AT_BASE}",
+            span,
+        )
     needed = answered_ms(period_ms, pairing.way)
     if hints.within is not None and hints.within.milliseconds < needed:
         waits = duration_text(delay(period_ms, pairing.way) * period_ms)

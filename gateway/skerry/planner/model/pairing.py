@@ -30,6 +30,8 @@ _NUMBER_BIT, _CYCLE = {S: 2, T: 5}, 7
 #: some seconds apart, several times where they fail.
 CLIMB_MS, _WAYS_MS = 10_000, 30_000
 _DELAY_MAXIMUM = 30
+#: A way has a cell each 4 s at most often, and a fifth of them is for what has failed in others: what comes more often is left behind.
+WAYS_PERIOD_MS = 5_000
 #: struct meet_state; struct pairs_row with the nulls of its values; struct sending with the first value, of which a mote that sends rows by
 #: ways has the first number of places at most and a root that does the second one (firmware/query/operators/meet_pairs.h, query_conf.h).
 _STATE, _ROW, _SENDING = 10, 8, 13
@@ -123,6 +125,11 @@ def delay(period_ms: int, way: PairsWay = PairsWay.CLIMB) -> int:
     """Epochs for which rows are waited for."""
     longest = CLIMB_MS if way is PairsWay.CLIMB else _WAYS_MS
     return min(_DELAY_MAXIMUM, -(-longest // period_ms) + 1)
+
+
+def keeps_up(period_ms: int, way: PairsWay) -> bool:
+    """Whether a row of each sample period can go to its hosts."""
+    return way is PairsWay.CLIMB or period_ms >= WAYS_PERIOD_MS
 
 
 def answered_ms(period_ms: int, way: PairsWay) -> int:
