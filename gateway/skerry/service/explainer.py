@@ -127,9 +127,17 @@ class Explainer:
         lines = [explain_text(described), *join_lines(considered, placed.lines())]
         if learning is not None:
             lines += learning_lines(learning, plan.pairing.aliases, runs)
+        silent = self._pairs.silent(plan)
+        lines += [f"  no answers of {' with '.join(map(str, one['pair']))}: {one['why']}" for one in silent]
         return {
             **described,
-            "placed": {**(considered or {}), "runs": runs, **placed.described(), "learning": learning},
+            "placed": {
+                **(considered or {}),
+                "runs": runs,
+                **placed.described(),
+                "silent": silent,
+                "learning": learning,
+            },
             "text": "\n".join(lines),
         }
 

@@ -274,6 +274,13 @@ class PairService:
             )
         return found
 
+    def silent(self, plan: QueryPlan) -> list[dict[str, Any]]:
+        """Of a query that runs, pairs without an answer, and why."""
+        found: Iterable[list[dict[str, Any]]] = (
+            described["silent"] for query, described in self._described() if query.plan.text == plan.text
+        )
+        return next(iter(found), [])
+
     def _silent(self, plan: QueryPlan, numbers: Iterable[int]) -> list[dict[str, Any]]:
         """Pairs without an answer since counting began, and why, where enough was counted to say so."""
         assert plan.pairing is not None

@@ -41,6 +41,7 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
 ) -> None:
     """0 - 1 - 2, below which are 3 and 4; 5, of their room, too, is below 1; 8 and 9 are pairs that only the root is above."""
     monkeypatch.setattr(pair_service, "LOOK_S", 1)
+    monkeypatch.setattr(pair_service, "SILENT_EPOCHS", 1)
     with opened(peer, tmp_path) as gateway:
         for node, parent, level, room in (
             (1, 0, 1, None), (2, 1, 2, None), (3, 2, 3, 9), (4, 2, 3, 9), (5, 1, 2, 9), (8, 1, 2, 7), (9, 0, 1, 7),
@@ -100,6 +101,14 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
         }
         wait_for(lambda: logged(gateway.log.path, stream.number) == wanted, 60)
         assert gateway.site.status()["joins"][0]["past_their_host"] == 2
+
+        # Of 4 no row has come, and nobody says that it has any.
+        def silent() -> dict[tuple[int, int], str]:
+            return {tuple(one["pair"]): one["why"] for one in gateway.site.status()["joins"][0]["silent"]}
+
+        wait_for(lambda: (4, 5) in silent(), 60)
+        assert silent()[4, 5].startswith("no two rows have matched in ")
+        assert "  no answers of 4 with 5: no two rows have matched in " in gateway.queries.explain(JOIN)["text"]
 
         report(peer, 3, 1, 2, 9)
         wait_for(lambda: len(peer.programs()) == 2, 60)
