@@ -222,7 +222,7 @@ const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uin
 {
     const struct wire_record *record = (const struct wire_record *)(body + *at);
     if (*at + sizeof *record > length || *at + sizeof *record + record->body_length > length ||
-        record->type < WIRE_PACKET_RESULT || record->type > WIRE_PACKET_FOUND)
+        record->type < WIRE_PACKET_RESULT || record->type > WIRE_PACKET_PASSED)
         return NULL;
     *at = (uint8_t)(*at + sizeof *record + record->body_length);
     return record;
