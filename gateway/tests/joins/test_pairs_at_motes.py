@@ -108,7 +108,9 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
 
         wait_for(lambda: (4, 5) in silent(), 60)
         assert silent()[4, 5].startswith("no two rows have matched in ")
-        assert "  no answers of 4 with 5: no two rows have matched in " in gateway.queries.explain(JOIN)["text"]
+        assert (
+            "  no answers of 4 with 5: no two rows have matched in " in gateway.queries.explain(JOIN)["text"]
+        )
 
         report(peer, 3, 1, 2, 9)
         wait_for(lambda: len(peer.programs()) == 2, 60)
