@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from skerry.joins.placement.estimates import Pair
 from skerry.joins.placement.plans import Flow, Plan
-from skerry.joins.placement.strategies import NAIVE
 from skerry.joins.placement.trees import Link
 from skerry.planner.cost import radio
 from skerry.planner.cost.join_prices import (
     CELL_SECONDS,
+    CHILD_CELLS,
     FRAME_BYTES,
     RECORD_BYTES,
     ROOM,
-    SILENT_CELLS,
     WAY_FRAME_BYTES,
     answer_bytes,
     carried_bytes,
@@ -29,8 +28,6 @@ from skerry.planner.cost.join_prices import (
 
 #: A row has u alone, an answer u of both motes.
 ROW_VALUES, ANSWER_VALUES = 1, 2
-#: Cells in which a parent listens today to a child of a plain query that says nothing in an epoch.
-SILENT_TODAY = 9
 
 
 @dataclass(frozen=True)
@@ -180,7 +177,6 @@ class Metered:
         load = Load.none(self.motes)
         up: dict[Link, NDArray[np.int64]] = {}
         count = len(range(*epochs.indices(self.readings.epochs)))
-        silent = SILENT_TODAY if plan.name == NAIVE else SILENT_CELLS
         for flow in plan.flows:
             records = (self.answers(flow.answers) if flow.answers else self.readings.sent(flow))[epochs]
             if flow.by_tree:
@@ -197,7 +193,7 @@ class Metered:
         for link, payload in up.items():
             frames = np.ceil(payload / ROOM)
             load.frames(link, float(frames.sum()), float(payload.sum()), FRAME_BYTES)
-            load.listen(link[1], float(np.where(frames > 0, frames, silent).sum()))
+            load.listen(link[1], count * CHILD_CELLS)
         return load
 
 

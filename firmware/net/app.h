@@ -52,8 +52,10 @@ bool app_refused_lately(uint8_t query);
 void app_time_changed(void);
 /* From one row of a query to its next, in ms; UINT32_MAX where it is not held. */
 uint32_t app_period(uint8_t query);
-/* Whether an epoch of any running query whose rows may go begins in network second `second`. */
-bool app_epoch_in(uint32_t second);
+/* What the epochs of running queries bring whose rows may go, and which begin in network second
+ * `second`: nothing, as there are none; rows of some motes, or of none; or of each something. */
+enum app_epoch { APP_EPOCH_NONE, APP_EPOCH_SOME, APP_EPOCH_ALL };
+enum app_epoch app_epoch_in(uint32_t second);
 
 /* ---- partial state records, which are merged on their way ---- */
 /* Bytes of a whole partial state record of a query; 0: it is no aggregate that this mote knows. On

@@ -24,8 +24,8 @@
 /* Rounds after that of an epoch's rows in which what failed is sent again; afterwards it waits for
  * the next epoch. */
 #define FLUSH_ROUNDS 8
-/* Where a query snoops, a child that was silent in so many rounds is taken to have nothing to send.
- */
+/* A child that was silent in so many rounds is taken to have nothing to send, unless each mote has
+ * something. */
 #define SILENT_ROUNDS 2
 /* Frames begin until so long behind their slot, ms: half a cell. */
 #define LAST_FRAME_MS (SLOT_CELL_MS / 2)

@@ -77,8 +77,12 @@ static uint8_t blend(uint8_t old, bool success)
 /* The least worthy gives way, if the new one is worth more. */
 static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level, uint8_t lqi)
 {
-    struct neighbour fresh = {
-        .node = node, .parent = parent, .level = level, .cost = UINT16_MAX, .heard = lqi};
+    struct neighbour fresh = {.node = node,
+                              .parent = parent,
+                              .level = level,
+                              .cost = UINT16_MAX,
+                              .heard = lqi,
+                              .rounds = NEIGHBOUR_UNTIL_DONE};
     struct neighbour *slot = neighbour_find(node);
     if (slot)
         return slot;
@@ -177,34 +181,39 @@ void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi)
         return;
     child->parent = settings()->nodeid;
     child->age = 0;
+    /* What it has may have been for another parent. */
+    child->rounds = NEIGHBOUR_UNTIL_DONE;
+    child->done = false;
 }
 
-/* All children have been done for so many rounds. */
-static bool children_done(uint8_t rounds)
+/* All children are listened to for so many rounds at most, but for those that are done where they
+ * count for nothing. */
+static bool children_end(uint8_t rounds, bool but_done)
 {
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
-        if (neighbour_is_child(n) && n->done < rounds)
+        if (neighbour_is_child(n) && n->rounds > rounds && !(but_done && n->done))
             return false;
     return true;
 }
 
-bool neighbours_children_done(void) { return children_done(1); }
-bool neighbours_children_silent(void) { return children_done(NEIGHBOUR_SILENT); }
+bool neighbours_children_done(void) { return children_end(1, true); }
+bool neighbours_children_silent(void) { return children_end(0, false); }
 
-void neighbours_round(bool fresh)
+void neighbours_round(bool fresh, uint8_t rounds)
 {
-    for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (fresh)
-            known.entries[i].done = 0;
-        else if (known.entries[i].done > 0 && known.entries[i].done < NEIGHBOUR_SILENT)
-            known.entries[i].done++;
+    for (struct neighbour *n = known.entries; n < known.entries + NEIGHBOURS; n++)
+        if (fresh) {
+            n->rounds = rounds & 127U;
+            n->done = false;
+        } else if (n->rounds > 0 && n->rounds < NEIGHBOUR_UNTIL_DONE)
+            n->rounds--;
 }
 
 void neighbours_silence(void)
 {
-    for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (!known.entries[i].done)
-            known.entries[i].done = NEIGHBOUR_SILENT;
+    for (struct neighbour *n = known.entries; n < known.entries + NEIGHBOURS; n++)
+        if (!n->done)
+            n->rounds = 0;
 }
 
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged)

@@ -18,9 +18,10 @@
 /* There is no way to the root. */
 #define COST_NONE 0xFFFF
 
-/* A child that is done is listened to for one round more: it may not know that its last frame
- * arrived. */
-#define NEIGHBOUR_SILENT 3
+/* Rounds for which a child is listened to: until it says that it has sent all; and no more than one
+ * behind that, as it may not know that its last frame arrived. */
+#define NEIGHBOUR_UNTIL_DONE 127
+#define NEIGHBOUR_DONE_ROUNDS 2
 /* Of a parent that is heard less than so much, of 255, beacons tell little; and the other direction
  * may be worse still. */
 #define NEIGHBOUR_HEARD_WELL 128
@@ -39,9 +40,10 @@ struct neighbour {
     bool once : 1; /* a single beacon of it was heard */
     /* of its beacons that were heard since it last told that it hears this mote */
     uint8_t untold : 6;
-    /* of a child that has sent all it had of an epoch: data rounds since, from 1 on; 0: it has not
-     */
-    uint8_t done;
+    /* of a child: data rounds, this one included, for which it is listened to, and whether it has
+     * said that it has sent all it had of an epoch */
+    uint8_t rounds : 7;
+    bool done : 1;
     uint8_t age; /* control windows since its last beacon */
 };
 
@@ -67,12 +69,12 @@ uint16_t neighbour_path_cost(const struct neighbour *neighbour);
 bool neighbour_is_child(const struct neighbour *neighbour);
 /* Lately there were children that the table had no place for. */
 bool neighbours_crowded(void);
-/* A round of data slots; `fresh`: an epoch's rows are to come. */
-void neighbours_round(bool fresh);
+/* A round of data slots; `fresh`: an epoch's rows are to come, and who says nothing is listened to
+ * for so many `rounds`. */
+void neighbours_round(bool fresh, uint8_t rounds);
 /* Children that have sent nothing of the epoch are taken to have sent all. */
 void neighbours_silence(void);
-/* All known children have sent what they had of the epoch, and their rounds are over (see
- * NEIGHBOUR_SILENT). */
+/* No known child has more of the epoch to send in later rounds; none is listened to in this one. */
 bool neighbours_children_done(void);
 bool neighbours_children_silent(void);
 /* After each control window: those silent for long are forgotten. */

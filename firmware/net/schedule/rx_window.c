@@ -100,7 +100,7 @@ static bool hears_all(void)
 static bool is_of_interest(const struct neighbour *neighbour)
 {
     if (!snooping())
-        return neighbour_is_child(neighbour) && neighbour->done != NEIGHBOUR_SILENT;
+        return neighbour_is_child(neighbour) && neighbour->rounds > 0;
     return neighbour->level == tree_own_level();
 }
 

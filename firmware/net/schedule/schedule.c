@@ -37,8 +37,10 @@ void schedule_bundle(uint16_t source, uint8_t flags)
     if (more)
         slotframe_expect_more();
     struct neighbour *child = neighbour_find(source);
-    if (child)
+    if (child) {
         child->done = !more;
+        child->rounds = slotframe_rounds_after(flags) & 127U;
+    }
     schedule_heard(flags & WIRE_BUNDLE_PENDING);
 }
 
@@ -78,11 +80,10 @@ static void listen_step(void)
         if (slotframe_since_rows() == 0)
             window_measure_own();
         /* What children have said of this mote's queries says nothing of those that it dropped. */
-        neighbours_round(fresh || slotframe_queries_end());
+        neighbours_round(fresh || slotframe_queries_end(), slotframe_rounds_of_silence());
         if (slotframe_since_rows() == SILENT_ROUNDS && snoop_may_be_silent())
             neighbours_silence();
-        if (fresh)
-            tx_window_fresh_epoch();
+        tx_window_round(fresh);
         rx_window_listen();
     }
     /* the root has nobody to send to */

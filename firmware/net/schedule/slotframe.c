@@ -4,8 +4,10 @@
 #include "net/mac/slot_table.h"
 #include "net/mac/time.h"
 #include "net/net_conf.h"
+#include "net/routing/neighbours.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/transport_ops.h"
+#include "wire.h"
 
 /* Every second control round has data slots whatever the queries: status, acknowledgements, what
  * was left over. */
@@ -23,10 +25,11 @@
 #define ENDING_ROUNDS (2 * CONTROL_SELDOM)
 
 static struct {
-    uint32_t round;      /* network second */
-    uint8_t since_rows;  /* rounds since the last that had an epoch's rows */
-    uint8_t ending;      /* rounds for which others may hold a query that this mote has dropped */
-    uint8_t ending_fast; /* … a fast query */
+    uint32_t round;     /* network second */
+    uint8_t since_rows; /* rounds since the last that had an epoch's rows */
+    uint8_t ending;     /* rounds for which others may hold a query that this mote has dropped */
+    uint8_t ending_fast : 7; /* … a fast query */
+    bool all : 1;            /* each mote has something to send of the last epoch's rows */
 } slotframe = {.since_rows = UINT8_MAX};
 
 uint32_t slotframe_round(void) { return slotframe.round; }
@@ -102,9 +105,6 @@ bool slotframe_has_control(void) { return each(control_every()); }
 
 bool slotframe_control_is_common(void) { return each(CONTROL_SELDOM) || !is_slow(true); }
 
-/* Readings of an epoch travel in the next round; those after that are for what failed. */
-static bool has_rows(void) { return slotframe.round > 0 && app_epoch_in(slotframe.round - 1); }
-
 /* A mote that comes to control windows more often than its queries ask for cannot know that its
  * parent does. */
 bool slotframe_has_rest(void)
@@ -131,13 +131,31 @@ void slotframe_count(void)
         slotframe.ending--;
     if (slotframe.ending_fast)
         slotframe.ending_fast--;
-    if (has_rows())
+    /* Readings of an epoch travel in the next round; those after that are for what failed. */
+    enum app_epoch rows = slotframe.round > 0 ? app_epoch_in(slotframe.round - 1) : APP_EPOCH_NONE;
+    if (rows != APP_EPOCH_NONE) {
         slotframe.since_rows = 0;
-    else if (slotframe.since_rows != UINT8_MAX)
+        slotframe.all = rows == APP_EPOCH_ALL;
+    } else if (slotframe.since_rows != UINT8_MAX)
         slotframe.since_rows++;
 }
 
 uint8_t slotframe_since_rows(void) { return slotframe.since_rows; }
+
+/* Where each mote has something, who is silent has failed. */
+static bool all_send(void) { return slotframe.all && slotframe.since_rows <= FLUSH_ROUNDS; }
+
+uint8_t slotframe_rounds_of_silence(void)
+{
+    return all_send() ? NEIGHBOUR_UNTIL_DONE : SILENT_ROUNDS;
+}
+
+uint8_t slotframe_rounds_after(uint8_t flags)
+{
+    if (all_send() && flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER))
+        return NEIGHBOUR_UNTIL_DONE;
+    return flags & WIRE_BUNDLE_PENDING ? NEIGHBOUR_DONE_ROUNDS + 1 : NEIGHBOUR_DONE_ROUNDS;
+}
 
 void slotframe_expect_more(void)
 {

@@ -43,6 +43,11 @@ bool slotframe_children_may_send(void);
 void slotframe_count(void);
 /* Rounds since the last that had an epoch's rows: 0: this one has; UINT8_MAX: none. */
 uint8_t slotframe_since_rows(void);
+/* Rounds, this one included, for which a parent listens to a child of which nothing has come since
+ * an epoch's rows are due, and after a frame with these of enum wire_bundle has: what a child has
+ * in later ones waits for the next epoch's. Of NEIGHBOUR_UNTIL_DONE at most. */
+uint8_t slotframe_rounds_of_silence(void);
+uint8_t slotframe_rounds_after(uint8_t flags);
 /* Somebody has more to send of the epoch: there are data slots for some rounds more. */
 void slotframe_expect_more(void);
 /* Nobody listens any more for what the epochs before have left. */

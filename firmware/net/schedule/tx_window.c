@@ -6,6 +6,7 @@
 #include "net/mac/slot_table.h"
 #include "net/net_conf.h"
 #include "net/routing/neighbours.h"
+#include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
 #include "net/schedule/slotframe.h"
 #include "net/schedule/window.h"
@@ -19,10 +20,14 @@
 #define LATEST_START_CELLS 8
 
 static struct {
-    struct timer end;     /* of the slot */
-    bool cut_short;       /* the last slot was over before all was sent */
-    uint16_t parent_done; /* the parent that has been told that nothing is left of the epoch */
-} tx = {.parent_done = WIRE_NO_NODE};
+    struct timer end; /* of the slot */
+    /* The parent that was there when an epoch's rows began to come, or that has acknowledged
+     * something since, and the rounds, this one included, for which it listens; 0: it has been told
+     * that nothing is left, or has been silent for too long. Another one listens. */
+    uint16_t parent;
+    uint8_t rounds : 7;
+    bool cut_short : 1; /* the last slot was over before all was sent */
+} tx = {.parent = WIRE_NO_NODE};
 
 /* In this mote's own cell. The root listens to the whole slot: where the cell comes before that of
  * the mote that this one may count as, it sends behind that one; where the slot was over last time
@@ -46,11 +51,10 @@ uint16_t tx_window_start(uint16_t representative)
     return own > behind ? own : behind;
 }
 
-/* After a frame that said that nothing is left, the parent does not listen until there is something
- * new. */
 bool tx_window_wanted(void)
 {
-    return uplink_waiting() && tx.parent_done != tree_own_parent() && !join_packet_holds_data();
+    return uplink_waiting() && (tx.rounds > 0 || tx.parent != tree_own_parent()) &&
+           !join_packet_holds_data();
 }
 
 static void end(void)
@@ -77,7 +81,32 @@ void tx_window_abort(void)
     uplink_stop();
 }
 
-void tx_window_fresh_epoch(void) { tx.parent_done = WIRE_NO_NODE; }
+/* A root listens to its whole slot until it is told that nothing is left. */
+static void parent_listens(uint8_t rounds)
+{
+    tx.parent = tree_own_parent();
+    tx.rounds = (rounds > 0 && tree_own_level() == 1 ? NEIGHBOUR_UNTIL_DONE : rounds) & 127U;
+}
+
+/* The parent has been silent in all rounds in which it listened. It is asked whether it is there,
+ * and doubted as soon as one that listens, and is silent, in twice as many. */
+static void held(void)
+{
+    for (uint8_t i = 0; i < SILENT_ROUNDS; i++)
+        if (uplink_outstanding() && tx.parent == tree_own_parent())
+            parent_frame_sent(false);
+}
+
+void tx_window_round(bool fresh)
+{
+    if (fresh)
+        parent_listens(slotframe_rounds_of_silence());
+    else if (tx.rounds > 0 && tx.rounds < NEIGHBOUR_UNTIL_DONE) {
+        tx.rounds--;
+        if (tx.rounds == 0)
+            held();
+    }
+}
 
 void uplink_done(void)
 {
@@ -92,7 +121,7 @@ void uplink_sent(uint8_t flags)
     bool more = flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER);
     if (more)
         slotframe_expect_more();
-    tx.parent_done = more ? WIRE_NO_NODE : tree_own_parent();
+    parent_listens(more ? slotframe_rounds_after(flags) : 0);
 }
 
 bool uplink_expects_more(void)

@@ -13,7 +13,7 @@ bool tx_window_wanted(void);
 void tx_window_open(void);
 /* Gives up what is under way, as this mote has left the tree. */
 void tx_window_abort(void);
-/* An epoch's rows are to come: the parent listens again. */
-void tx_window_fresh_epoch(void);
+/* A round of data slots; `fresh`: an epoch's rows are to come, and the parent listens again. */
+void tx_window_round(bool fresh);
 
 #endif

@@ -235,8 +235,11 @@ static void fill(const struct query_entry *entry)
         if (representative == NULL || representative->heard != epoch ||
             !representative->one_reading)
             continue;
-        if (neighbour != NULL && !neighbour->done)
-            neighbour->done = 1; /* there is nothing to listen for */
+        if (neighbour != NULL && !neighbour->done) {
+            /* there is nothing to listen for */
+            neighbour->done = true;
+            neighbour->rounds = NEIGHBOUR_DONE_ROUNDS;
+        }
         child->value = representative->value;
         child->filled = epoch;
         child->is_filled = true;

@@ -242,8 +242,32 @@ uint32_t app_period(uint8_t query)
     return entry != NULL ? entry_program(entry)->period * policy_every(entry) : UINT32_MAX;
 }
 
-bool app_epoch_in(uint32_t second)
+/* Whether each mote sends something in each epoch of the query: a row that nothing rules out, or a
+ * partial state record, which has to say of whom. */
+static bool all_send(const struct query_entry *entry)
 {
+    const struct wire_query_program *program = entry_program(entry);
+    struct program_field field;
+    if (program->flags & WIRE_QUERY_AGGREGATE)
+        return entry_route(entry) == NULL;
+    if (program->where_length > 0)
+        return false;
+    for (program_start(&field); program_next_field(program, entry->length, &field);)
+        switch (field.aggregate) {
+        case WIRE_AGGREGATE_NONE:
+        case WIRE_AGGREGATE_ACTION:
+        case WIRE_AGGREGATE_SIGNAL:
+        case WIRE_AGGREGATE_ON_EVENT:
+        case WIRE_AGGREGATE_STOP_ON:
+        case WIRE_AGGREGATE_QUEUE: break;
+        default: return false;
+        }
+    return true;
+}
+
+enum app_epoch app_epoch_in(uint32_t second)
+{
+    enum app_epoch found = APP_EPOCH_NONE;
     for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
         struct net_time start;
         uint32_t times;
@@ -254,8 +278,11 @@ bool app_epoch_in(uint32_t second)
             continue;
         uint8_t every = policy_every(entry);
         if (epoch_from(second, 0, entry_program(entry)->period * every, &times) &&
-            runs_in(entry, times * every, &start) && start.seconds == second)
-            return true;
+            runs_in(entry, times * every, &start) && start.seconds == second) {
+            found = APP_EPOCH_SOME;
+            if (all_send(entry))
+                return APP_EPOCH_ALL;
+        }
     }
-    return false;
+    return found;
 }

@@ -111,13 +111,14 @@ def _between(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, int]:
 
 
 def cost(reckoning: Reckoning, pair: Pair, mote: int, known: set[tuple[int, int]]) -> float:
-    """Of a pair at a mote: rows by ways from both, but for those that go there already, and answers up the tree."""
+    """Of a pair at a mote: rows by ways from both, but for those that go there already, and answers up the tree, where parents listen
+    whether there are any or not."""
     tree, prices, estimates = reckoning.tree, reckoning.prices, reckoning.rates.of(pair)
     total = 0.0
     for producer, rate in zip(pair, (estimates.s, estimates.t), strict=True):
         if (producer, mote) not in known:
             total += len(links_of(tree.between(producer, mote))) * prices.by_way(rate)
-    return total + tree.hops(mote) * (estimates.results * prices.result + prices.listened(estimates.results))
+    return total + tree.hops(mote) * estimates.results * prices.result
 
 
 _CHOICES: dict[str, Callable[[Reckoning, Sequence[Pair]], dict[Pair, Choice]]] = {

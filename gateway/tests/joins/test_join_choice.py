@@ -21,12 +21,14 @@ from skerry.joins.placement.groups import groups_of
 from skerry.joins.placement.plans import gathered, listened
 from skerry.joins.placement.prices import HOPS
 from skerry.joins.placement.trees import Tree
+from skerry.planner.cost import radio
 from skerry.planner.cost.join_prices import (
-    HEARD_CELLS,
+    CELL_SECONDS,
+    CHILD_CELLS,
     KEPT_OPEN,
-    UNHEARD_CELLS,
     kept_rows,
     prices,
+    row_bytes,
     way_cells,
 )
 from skerry.planner.model.pairing import hosts_of
@@ -135,31 +137,24 @@ def test_ways_have_the_cells_that_motes_give_them() -> None:
         assert way_cells(period) == period / (1 << power)
         assert kept_rows(period) == period / (KEPT_OPEN << power - least)
     assert way_cells(10) == 2.5
-    flush = re.search(r"#define FLUSH_ROUNDS (\d+)", (FIRMWARE / "net/net_conf.h").read_text())
-    assert flush is not None
-    assert int(flush[1]) + 1 == UNHEARD_CELLS
+    for file, name in (("net_conf.h", "SILENT_ROUNDS"), ("routing/neighbours.h", "NEIGHBOUR_DONE_ROUNDS")):
+        rounds = re.search(rf"#define {name} (\d+)", (FIRMWARE / "net" / file).read_text())
+        assert rounds is not None
+        assert int(rounds[1]) == CHILD_CELLS
 
 
-def test_who_says_nothing_is_listened_to_longer() -> None:
-    """0 - 1 - 2 and 0 - 1 - 3: where 3 is silent, 1 listens to it in all rounds; the root's radio is on in any case."""
-    tree, price = Tree(0, {1: 0, 2: 1, 3: 1}), prices("energy", 2, 4, 10)
-    both = frozenset({"s"})
-    rates = Rates(Estimates(1, 1, 0, 1))
-    cell = price.heard / HEARD_CELLS
-    assert listened(gathered("", {2: both, 3: both}, (), tree), rates, price, tree) == pytest.approx(
-        2 * HEARD_CELLS * cell
-    )
-    assert listened(gathered("", {2: both}, (), tree), rates, price, tree) == pytest.approx(
-        (HEARD_CELLS + UNHEARD_CELLS) * cell
-    )
-    # A mote with a silent one below it is not done before it, either.
-    chain = Tree(0, {1: 0, 2: 1, 3: 2})
-    assert listened(gathered("", {2: both}, (), chain), rates, price, chain) == pytest.approx(
-        2 * UNHEARD_CELLS * cell
-    )
-    seldom = Rates(Estimates(0.25, 1, 0, 1))
-    found = listened(gathered("", {2: both, 3: both}, (), tree), seldom, price, tree)
-    assert found == pytest.approx(2 * (0.25 * HEARD_CELLS + 0.75 * UNHEARD_CELLS) * cell)
+def test_who_says_nothing_is_listened_to_for_as_long() -> None:
+    """0 - 1 - 2 and 0 - 1 - 3: 1 listens to both in two cells, whatever they send; the root's radio is on in any case."""
+    tree, price, rates = Tree(0, {1: 0, 2: 1, 3: 1}), prices("energy", 2, 4, 10), Rates(Estimates(1, 1, 0, 1))
+    cells = 2 * CHILD_CELLS * radio.listening(CELL_SECONDS)
+    assert listened(price, tree) == pytest.approx(cells)
+    costs = [
+        gathered("", dict.fromkeys(motes, frozenset({"s"})), (), tree).cost(rates, price, tree)
+        for motes in ((), (2,), (2, 3))
+    ]
+    assert costs[0] == pytest.approx(cells)
+    sent = radio.both_ends(radio.record_seconds(row_bytes(2)))
+    assert costs[0] < costs[1] < costs[2] < cells + 4 * sent, "each of two hops"
 
 
 class Drawn:
@@ -407,14 +402,11 @@ def test_what_is_learnt_outlives_a_restart_and_costs_are_by_it(peer: RootPeer, t
         )
 
 
-def test_where_all_rows_cost_least_motes_send_all_and_it_is_learnt_of_them(
-    peer: RootPeer, tmp_path: Path
-) -> None:
+def test_where_motes_are_to_send_all_it_is_learnt_of_them(peer: RootPeer, tmp_path: Path) -> None:
     with opened(peer, tmp_path) as gateway:
-        # Who is silent is listened to for longer.
         line(peer, gateway, {1: 9, 3: 9})
         said = gateway.queries.explain(JOIN)["placed"]
-        assert (said["runs"], said["learns"]) == ("naive", True)
+        assert (said["runs"], said["learns"]) == ("at base", True), "who has no partner sends nothing"
         assert gateway.queries.explain(f"{JOIN} LEARNING OFF")["placed"]["learns"] is False
     with opened(peer, tmp_path / "bytes") as gateway:
         line(peer, gateway, {5: 9, 6: 9})

@@ -27,7 +27,7 @@ from skerry.joins.placement.trees import Path, Tree
 
 shares = st.floats(0, 1)
 seeds = st.integers(0, 2**32)
-PRICES = Prices("any", 3, 5, 7, 0.25, 0.5, silent=2)
+PRICES = Prices("any", 3, 5, 7, 0.25, 0.5)
 
 
 class Drawn:

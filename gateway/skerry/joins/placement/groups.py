@@ -88,8 +88,7 @@ class Sharing:
     def home(self, producer: int, rate: float, prices: Prices) -> float:
         """D_pr σ_p, of which what several have in common falls on them in equal parts."""
         return sum(
-            rate * prices.up(prices.row, self.records[link])
-            + prices.listened(self.records[link]) / self.producers[link]
+            rate * prices.up(prices.row, self.records[link]) + prices.open / self.producers[link]
             for link in links_of(self.tree.way(producer))
         )
 
@@ -121,7 +120,7 @@ def difference(
         part = ((producer == s) + (producer == t)) / (2 * len(at[mote]))
         records = sum(at[mote])
         result = prices.up(prices.result, records)
-        total += up * (side * estimates.window * estimates.pair * result + part * prices.listened(records))
+        total += up * (side * estimates.window * estimates.pair * result + part * prices.open)
     return total - sharing.home(producer, rate, prices)
 
 

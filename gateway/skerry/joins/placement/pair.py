@@ -28,19 +28,16 @@ def at_base(pair: Pair, tree: Tree, estimates: Estimates, prices: Prices) -> Pla
     """Both send to the root: D_sr σ_s + D_tr σ_t."""
     s, t = pair
     sent = estimates.s * tree.hops(s) + estimates.t * tree.hops(t)
-    return Placed(pair, BASE, tree.root, sent * prices.row + _listened(pair, tree, estimates, prices))
+    return Placed(pair, BASE, tree.root, sent * prices.row + _listened(pair, tree, prices))
 
 
-def _listened(
-    pair: Pair, tree: Tree, estimates: Estimates, prices: Prices, until: int | None = None
-) -> float:
+def _listened(pair: Pair, tree: Tree, prices: Prices, until: int | None = None) -> float:
     """To the pair's rows, up to the root or to a mote on both ways."""
-    records: dict[Link, float] = {}
-    for mote, rate in zip(pair, (estimates.s, estimates.t), strict=True):
+    links: set[Link] = set()
+    for mote in pair:
         way = tree.way(mote)
-        for link in links_of(way if until is None else way[: way.index(until) + 1]):
-            records[link] = records.get(link, 0.0) + rate
-    return sum(map(prices.listened, records.values()))
+        links.update(links_of(way if until is None else way[: way.index(until) + 1]))
+    return len(links) * prices.open
 
 
 def at_ancestor(pair: Pair, tree: Tree, estimates: Estimates, prices: Prices) -> Placed:
@@ -52,7 +49,7 @@ def at_ancestor(pair: Pair, tree: Tree, estimates: Estimates, prices: Prices) ->
     above = tree.hops(mote)
     sent = estimates.s * (tree.hops(s) - above) + estimates.t * (tree.hops(t) - above)
     cost = sent * prices.row + estimates.results * above * prices.result
-    listened = _listened(pair, tree, estimates, prices, mote) + above * prices.listened(estimates.results)
+    listened = _listened(pair, tree, prices, mote) + above * prices.open
     return Placed(pair, ANCESTOR, mote, cost + listened)
 
 
@@ -65,10 +62,8 @@ def through_base(pair: Pair, tree: Tree, estimates: Estimates, prices: Prices) -
         + down * prices.by_way(estimates.s)
         + estimates.results * down * prices.result
     )
-    records: dict[Link, float] = dict.fromkeys(links_of(tree.way(s)), estimates.s)
-    for link in links_of(tree.way(t)):
-        records[link] = records.get(link, 0.0) + estimates.results
-    listened = sum(map(prices.listened, records.values()))
+    links = {*links_of(tree.way(s)), *links_of(tree.way(t))}
+    listened = len(links) * prices.open
     return Placed(pair, THROUGH_BASE, t, cost + listened)
 
 
@@ -80,7 +75,7 @@ def on_way(pair: Pair, path: Path, place: int, tree: Tree, estimates: Estimates,
         before * prices.by_way(estimates.s)
         + behind * prices.by_way(estimates.t)
         + estimates.results * above * prices.result
-        + above * prices.listened(estimates.results)
+        + above * prices.open
     )
     return Placed(pair, IN_NETWORK, mote, cost, path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import exp
 
 from skerry.joins.placement.estimates import Pair, Rates
 from skerry.joins.placement.prices import Prices
@@ -43,7 +42,7 @@ class Plan:
     def cost(self, rates: Rates, prices: Prices, tree: Tree | None = None) -> float:
         """Expected of an epoch. A link of the tree is listened to once, whatever comes on it; one of a way once for each way. ``tree``:
         with what is listened to in all of it, as motes do it (:func:`listened`), not in what the join uses of it alone."""
-        total = 0.0 if tree is None else listened(self, rates, prices, tree)
+        total = 0.0 if tree is None else listened(prices, tree)
         up: dict[Link, list[tuple[float, float]]] = defaultdict(list)
         for flow in self.flows:
             rate = flow.rate(rates)
@@ -55,7 +54,7 @@ class Plan:
         for records in up.values():
             number = sum(rate for rate, _ in records)
             total += sum(rate * prices.up(each, number) for rate, each in records)
-            total += prices.listened(number) if tree is None else 0.0
+            total += prices.open if tree is None else 0.0
         return total
 
     def stored(self, window: int) -> dict[int, int]:
@@ -66,26 +65,10 @@ class Plan:
         return {mote: window * len(producers) for mote, producers in kept.items()}
 
 
-def listened(plan: Plan, rates: Rates, prices: Prices, tree: Tree) -> float:
-    """To all motes of a tree in an epoch. A parent listens to a child until it has sent, and its own children have, too; where one of them
-    is silent, for as long as there may be rows. The root, whose radio is on all that time whatever comes, is left out."""
-    silent: dict[int, float] = defaultdict(lambda: 1.0)
-    for flow in plan.flows:
-        if flow.by_tree:
-            rate = flow.rate(rates)
-            for sender, _ in flow.links:
-                silent[sender] *= exp(-rate) if flow.answers else 1 - rate
-    # The deepest come first.
-    motes = sorted((mote for mote in tree.parents if tree.up(mote) is not None), key=tree.hops, reverse=True)
-    done: dict[int, float] = defaultdict(lambda: 1.0)
-    total = 0.0
-    for mote in motes:
-        above = tree.parents[mote]
-        done[mote] *= 1 - silent[mote]
-        done[above] *= done[mote]
-        if above != tree.root:
-            total += prices.unheard + done[mote] * (prices.heard - prices.unheard)
-    return total
+def listened(prices: Prices, tree: Tree) -> float:
+    """To all motes of a tree in an epoch: a parent listens for as long to a child that says nothing as to one that has sent. The root,
+    whose radio is on all that time whatever comes, is left out."""
+    return prices.open * sum(above != tree.root for above in tree.parents.values())
 
 
 def roles_of(pairs: Iterable[Pair]) -> dict[int, frozenset[str]]:

@@ -12,10 +12,9 @@ TOO_DEAR = 1e12
 @dataclass(frozen=True, slots=True)
 class Prices:
     """Of one hop. Rows and answers go up the tree, where they share frames; ``carried`` is a row on a way of its own
-    (docs/routing.md). ``open`` and ``way`` are what listening to a link of the tree, or of a way, takes in an epoch, ``silent`` times as
-    much where nothing comes up the tree; where bytes are counted, that is free. ``kept``: empty rows of an epoch that keep a way open by
-    which nothing else goes; ``cells``: records that a way can carry in one. ``heard`` and ``unheard``: what listening to a link of a whole
-    tree takes, by which a row has come and no more is to come, or not.
+    (docs/routing.md). ``open`` and ``way`` are what listening to a link of the tree, or of a way, takes in an epoch, whether something
+    comes or not; where bytes are counted, that is free. ``kept``: empty rows of an epoch that keep a way open by which nothing else goes;
+    ``cells``: records that a way can carry in one.
 
     ``frame``: what of ``row`` and ``result`` is of the frame around the record, which has room for ``room`` of them.
     """
@@ -28,21 +27,14 @@ class Prices:
     way: float = 0.0
     frame: float = 0.0
     room: float = 1.0
-    silent: float = 1.0
     kept: float = 0.0
     cells: float = inf
-    heard: float = 0.0
-    unheard: float = 0.0
 
     def by_way(self, records: float) -> float:
         """A link of a way by which so many records go in an epoch: where rows seldom pass, empty ones keep it open."""
         if records > self.cells:
             return TOO_DEAR
         return (records + self.kept * max(0.0, 1 - records)) * self.carried + self.way
-
-    def listened(self, records: float) -> float:
-        """To a link of the tree by which so many records go in an epoch, on average."""
-        return self.open * (1 + (self.silent - 1) * exp(-records))
 
     def up(self, each: float, records: float) -> float:
         """What a record (``row`` or ``result``) costs on a link of the tree by which so many go in an epoch, on average: those of one epoch

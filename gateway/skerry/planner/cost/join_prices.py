@@ -16,11 +16,10 @@ ROOM = 127 + 6 - FRAME_BYTES
 _AROUND = radio.on_air(FRAME_BYTES)
 #: A listener has its radio on for so long where nothing comes.
 CELL_SECONDS = 0.008
-#: Cells in which a parent listens to a child of a join that says nothing in an epoch, at most.
-SILENT_CELLS = 2
-#: Parents do not know who is of a join: in an epoch they listen to a silent child in so many rounds (the first, and FLUSH_ROUNDS of
-#: firmware/net/net_conf.h), to one that has sent in the next one, too, as its acknowledgement may have been lost.
-UNHEARD_CELLS, HEARD_CELLS = 9, 2
+#: In an epoch of a join, in which not each mote has something to say, a parent listens to a child that says nothing in so many rounds
+#: (SILENT_ROUNDS of firmware/net/net_conf.h), and to one that has sent in the next one, too, as its acknowledgement may have been lost
+#: (NEIGHBOUR_DONE_ROUNDS of firmware/net/routing/neighbours.h).
+CHILD_CELLS = 2
 #: A way's cells are in one round, of 1 s, of 2 to a power from the first to the second of these (WAY_EVERY_LEAST and WAY_EVERY_MOST,
 #: firmware/net/transport/transport_conf.h).
 EVERY = (2, 8)
@@ -80,7 +79,7 @@ def prices(unit: str, row_values: int, answer_values: int, period_s: float) -> P
         return Prices(unit, each[0], each[1], each[2], frame=frame, room=room, kept=kept, cells=cells)
     cell = radio.listening(CELL_SECONDS)
     each = [radio.both_ends(time) for time in times]
-    listened = cell, way_cells(period_s) * cell
+    listened = CHILD_CELLS * cell, way_cells(period_s) * cell
     return Prices(
         unit,
         each[0],
@@ -89,9 +88,6 @@ def prices(unit: str, row_values: int, answer_values: int, period_s: float) -> P
         *listened,
         frame=radio.both_ends(_AROUND),
         room=room,
-        silent=SILENT_CELLS,
         kept=kept_rows(period_s),
         cells=way_cells(period_s),
-        heard=HEARD_CELLS * cell,
-        unheard=UNHEARD_CELLS * cell,
     )
