@@ -102,7 +102,7 @@ def test_what_dead_motes_store_is_named_and_comes_back_with_them(
     rows = [tuple(row.values()) for row in office.told(sampled) if first <= row["epoch"] <= last]
     assert kept.index is not None
     asked = Asked(office, rows, kept.index)
-    one, other = sorted(kept.index.owners)
+    one, other = sorted(kept.index.storing)
     assert asked.stored_by(one)
     assert asked.stored_by(other)
     whole = asked.answers({one, other}, asked.ask())

@@ -620,9 +620,11 @@ _Static_assert(sizeof(struct wire_queue) == 3, "wire_queue");
 /* A part of an index. */
 struct wire_index_part {
     uint8_t columns; /* bit i set: column i is stored there; each is in one part */
-    uint8_t owners; /* motes that store the part, 1 to 32; the least rectangle with all of them is what is halved to zones */
+    uint8_t settled; /* its first so many IndexOwners: they store, and no other mote has stored what is theirs; of a part there are 32 at most */
+    uint8_t away; /* so many behind them: they stored once, and others store for them; the least rectangle with these and the settled is what is halved */
+    uint8_t added; /* so many behind those: they have come, or come back, and others may have stored what is theirs */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_index_part) == 2, "wire_index_part");
+_Static_assert(sizeof(struct wire_index_part) == 4, "wire_index_part");
 
 /* A column of an index. */
 struct wire_index_range {
@@ -642,10 +644,11 @@ _Static_assert(sizeof(struct wire_index_owner) == 6, "wire_index_owner");
 /* The code of an INDEX. */
 struct wire_index {
     uint16_t index; /* number of the index, chosen by the gateway, below 8192; where a part is said as well, 8192 times that is added */
+    uint8_t revision; /* of two programs of an index, whose rows one mote may hold side by side, that whose revision follows the other's counts */
     uint8_t parts; /* in which its tuples are stored: 1 to 6 */
     uint8_t more[]; /* an IndexPart for each part, an IndexRange for each column, then an IndexOwner for each mote that stores, part by part */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_index) == 3, "wire_index");
+_Static_assert(sizeof(struct wire_index) == 4, "wire_index");
 
 /* An attribute of a semantic routing tree. */
 struct wire_srt_axis {

@@ -114,6 +114,9 @@ Index = Struct(
     "index"
     / Int16ul
     * "number of the index, chosen by the gateway, below 8192; where a part is said as well, 8192 times that is added",
+    "revision"
+    / Int8ul
+    * "of two programs of an index, whose rows one mote may hold side by side, that whose revision follows the other's counts",
     "parts" / Int8ul * "in which its tuples are stored: 1 to 6",
     "more"
     / GreedyBytes
@@ -122,9 +125,15 @@ Index = Struct(
 
 IndexPart = Struct(
     "columns" / Int8ul * "bit i set: column i is stored there; each is in one part",
-    "owners"
+    "settled"
     / Int8ul
-    * "motes that store the part, 1 to 32; the least rectangle with all of them is what is halved to zones",
+    * "its first so many IndexOwners: they store, and no other mote has stored what is theirs; of a part there are 32 at most",
+    "away"
+    / Int8ul
+    * "so many behind them: they stored once, and others store for them; the least rectangle with these and the settled is what is halved",
+    "added"
+    / Int8ul
+    * "so many behind those: they have come, or come back, and others may have stored what is theirs",
 )
 
 IndexRange = Struct(

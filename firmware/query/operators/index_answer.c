@@ -188,25 +188,29 @@ static bool read_names(const uint8_t *bytes, uint8_t length, struct question *qu
     return true;
 }
 
-/* What this mote owns; false: it stores nothing of the part. */
-static bool owns(const struct indexed_part *part, struct zone_owned *owned)
+/* Whether this mote may store what is asked of the part. Its zone ends where another settled mote's
+ * begins: what is lent, or was, is its own. One that was added may have anything, of an earlier
+ * place. */
+static bool may_store(const struct indexed_part *part, const struct index_box *box)
 {
+    struct zone_owned owned = {0, 0};
     bool stores = false;
     for (uint8_t i = 0; i < part->owner_count; i++)
         if (part->owners[i].node == settings()->nodeid) {
-            zone_own_all(owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
+            if (i >= part->settled + part->away)
+                return true;
+            zone_own_all(&owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
             stores = true;
         }
-    for (uint8_t i = 0; stores && i < part->owner_count; i++)
-        (void)zone_leave(owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
-    return stores;
+    for (uint8_t i = 0; stores && i < part->settled; i++)
+        (void)zone_leave(&owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
+    return stores && index_asks_owner(box, &owned);
 }
 
 static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t length)
 {
     struct indexed index;
     struct indexed_part part;
-    struct zone_owned owned;
     struct question asked = {.asked = true,
                              .index = INDEXED_NUMBER(which),
                              .part = (uint8_t)(which >> INDEXED_PART_SHIFT)};
@@ -216,11 +220,10 @@ static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t le
         return;
     indexed_part(entry, &index, asked.part, &part);
     uint8_t bounds = (uint8_t)(part.columns * POINT_BYTES);
-    if (length < bounds || !owns(&part, &owned) ||
-        !read_names(bytes + bounds, (uint8_t)(length - bounds), &asked))
+    if (length < bounds || !read_names(bytes + bounds, (uint8_t)(length - bounds), &asked))
         return;
     read_box(bytes, part.columns, &asked.box);
-    if (!index_asks_owner(&asked.box, &owned))
+    if (!may_store(&part, &asked.box))
         return;
     while (question->asked)
         if (++question == answering.questions + INDEX_QUESTIONS)

@@ -45,17 +45,24 @@ static bool has_index(const struct query_entry *entry, struct program_field *fie
     return entry_clause(entry, WIRE_AGGREGATE_INDEX, 0, field);
 }
 
-/* All columns are in parts, each in one, and all owners are of one. */
+static uint8_t owners_of(const struct wire_index_part *part)
+{
+    return (uint8_t)(part->settled + part->away + part->added);
+}
+
+/* All columns are in parts, each in one, all owners are of one, and each part has some that store,
+ * and some that span its field. */
 static bool are_parts(const struct indexed *index)
 {
     uint8_t known = 0, owners = 0;
     for (uint8_t i = 0; i < index->index->parts; i++) {
         const struct wire_index_part *part = &index->parts[i];
-        if (part->columns == 0 || part->columns & known || part->owners == 0 ||
-            part->owners > ZONE_BITS)
+        if (part->columns == 0 || part->columns & known || part->settled > ZONE_BITS ||
+            part->away > ZONE_BITS || part->added > ZONE_BITS || owners_of(part) > ZONE_BITS ||
+            !(part->settled | part->added) || !(part->settled | part->away))
             return false;
         known |= part->columns;
-        owners = (uint8_t)(owners + part->owners);
+        owners = (uint8_t)(owners + owners_of(part));
     }
     return known == (1U << index->columns) - 1U && owners == index->owner_count;
 }
@@ -93,10 +100,15 @@ bool indexed_read(const struct query_entry *entry, struct indexed *found)
 
 const struct query_entry *indexed_find(uint16_t index, struct indexed *found)
 {
+    const struct query_entry *newest = NULL;
+    struct indexed one;
     for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;)
-        if (indexed_read(entry, found) && found->index->index == index)
-            return entry;
-    return NULL;
+        if (indexed_read(entry, &one) && one.index->index == index &&
+            (newest == NULL || (int8_t)(one.index->revision - found->index->revision) > 0)) {
+            newest = entry;
+            *found = one;
+        }
+    return newest;
 }
 
 void indexed_part(const struct query_entry *entry, const struct indexed *index, uint8_t number,
@@ -105,10 +117,12 @@ void indexed_part(const struct query_entry *entry, const struct indexed *index, 
     struct row_column column;
     part->number = number;
     part->mask = index->parts[number].columns;
-    part->owner_count = index->parts[number].owners;
+    part->owner_count = owners_of(&index->parts[number]);
+    part->settled = index->parts[number].settled;
+    part->away = index->parts[number].away;
     part->owners = index->owners;
     for (uint8_t i = 0; i < number; i++)
-        part->owners += index->parts[i].owners;
+        part->owners += owners_of(&index->parts[i]);
     part->columns = part->width = 0;
     for (row_start(&column, entry); row_next_column(&column);)
         if (part->mask & column.bit) {
@@ -116,7 +130,7 @@ void indexed_part(const struct query_entry *entry, const struct indexed *index, 
             part->width = (uint8_t)(part->width + column.size);
         }
     int16_t left = part->owners->x, right = left, bottom = part->owners->y, top = bottom;
-    for (uint8_t i = 1; i < part->owner_count; i++) {
+    for (uint8_t i = 1; i < part->settled + part->away; i++) {
         int16_t x = part->owners[i].x, y = part->owners[i].y;
         if (x < left)
             left = x;
@@ -136,48 +150,12 @@ uint16_t indexed_point(const struct indexed *index, uint8_t column, int32_t valu
     return is_null ? INDEX_NULL : index_point(&range, value);
 }
 
-/* ---- the clause ---- */
-
-static bool index_check(const struct program_field *field, struct program_facts *facts)
-{
-    facts->keeps |= PROGRAM_KEEPS_ROWS;
-    return !(facts->program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) &&
-           facts->program->period >= WIRE_PERIOD_MINIMUM_MS &&
-           field->code.length > sizeof(struct wire_index);
-}
-
-/* What only shows beside the columns. */
-static uint8_t index_refusal(const struct query_entry *entry, const struct program_field *field,
-                             uint16_t *missing)
-{
-    struct indexed found;
-    (void)field, (void)missing;
-    if (!indexed_read(entry, &found) || INDEXED_NUMBER(found.index->index) != found.index->index)
-        return WIRE_REFUSAL_MALFORMED;
-    for (uint8_t i = 0; i < found.owner_count; i++)
-        if (!place_possible(found.owners[i].x, found.owners[i].y))
-            return WIRE_REFUSAL_MALFORMED;
-    return 0;
-}
+/* ---- rows that wait ---- */
 
 static uint8_t length_of(const struct indexed *index)
 {
     return (uint8_t)(sizeof(struct held) + index->width);
 }
-
-static uint16_t index_size(const struct query_entry *entry, const struct program_field *field)
-{
-    struct indexed found;
-    (void)field;
-    return indexed_read(entry, &found)
-               ? (uint16_t)(sizeof(struct waiting) + INDEX_WAITING * length_of(&found))
-               : 0;
-}
-
-const IN_FLASH struct clause clause_index = {WIRE_AGGREGATE_INDEX, index_check, index_refusal,
-                                             index_size,           NULL,        NULL};
-
-/* ---- rows that wait ---- */
 
 static struct waiting *waiting_of(const struct query_entry *entry)
 {
@@ -215,6 +193,21 @@ static void hold(const struct query_entry *entry, const struct indexed *index,
         memcpy(held_at(waiting, index, waiting->count++), row, length_of(index));
 }
 
+/* Owners have changed: what waits goes by the program that tells of it, which is held already.
+ * False: there is no newer one. */
+static bool superseded(const struct query_entry *entry, const struct indexed *index)
+{
+    struct indexed newest;
+    const struct query_entry *other = indexed_find(index->index->index, &newest);
+    if (other == entry || other == NULL || newest.width != index->width)
+        return false;
+    struct waiting *waiting = waiting_of(entry);
+    for (uint8_t i = 0; i < waiting->count; i++)
+        hold(other, &newest, held_at(waiting, index, i));
+    waiting->count = 0;
+    return true;
+}
+
 bool indexed_row(const struct query_entry *entry, const struct wire_result *row, uint8_t width)
 {
     uint8_t bytes[HELD_MOST];
@@ -232,6 +225,49 @@ bool indexed_row(const struct query_entry *entry, const struct wire_result *row,
     return true;
 }
 
+/* ---- the clause ---- */
+
+static bool index_check(const struct program_field *field, struct program_facts *facts)
+{
+    facts->keeps |= PROGRAM_KEEPS_ROWS;
+    return !(facts->program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) &&
+           facts->program->period >= WIRE_PERIOD_MINIMUM_MS &&
+           field->code.length > sizeof(struct wire_index);
+}
+
+/* What only shows beside the columns. */
+static uint8_t index_refusal(const struct query_entry *entry, const struct program_field *field,
+                             uint16_t *missing)
+{
+    struct indexed found;
+    (void)field, (void)missing;
+    if (!indexed_read(entry, &found) || INDEXED_NUMBER(found.index->index) != found.index->index)
+        return WIRE_REFUSAL_MALFORMED;
+    for (uint8_t i = 0; i < found.owner_count; i++)
+        if (!place_possible(found.owners[i].x, found.owners[i].y))
+            return WIRE_REFUSAL_MALFORMED;
+    return 0;
+}
+
+static uint16_t index_size(const struct query_entry *entry, const struct program_field *field)
+{
+    struct indexed found;
+    (void)field;
+    return indexed_read(entry, &found)
+               ? (uint16_t)(sizeof(struct waiting) + INDEX_WAITING * length_of(&found))
+               : 0;
+}
+
+static void index_close(const struct query_entry *entry)
+{
+    struct indexed index;
+    if (indexed_read(entry, &index))
+        (void)superseded(entry, &index);
+}
+
+const IN_FLASH struct clause clause_index = {WIRE_AGGREGATE_INDEX, index_check, index_refusal,
+                                             index_size,           NULL,        index_close};
+
 /* ---- who stores them ---- */
 
 /* That whose own code is nearest: whoever is left where halves without a mote are passed over. */
@@ -239,8 +275,8 @@ static const struct wire_index_owner *nearest(const struct indexed_part *part, u
 {
     struct zone_field area = part->field;
     uint32_t left = 0;
-    for (uint8_t i = 0; i < part->owner_count; i++)
-        left = left << 1 | 1U;
+    for (uint8_t i = part->owner_count; i-- > 0;)
+        left = left << 1 | (i < part->settled || i >= part->settled + part->away);
     for (uint8_t bit = 0; bit < ZONE_BITS && left & (left - 1); bit++, code <<= 1) {
         uint32_t above = 0, one = 1;
         int16_t middle = (int16_t)zone_middle(&area, bit);
@@ -400,7 +436,7 @@ void app_tuples_due(void)
 {
     struct indexed index;
     for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
-        if (!indexed_read(entry, &index))
+        if (!indexed_read(entry, &index) || superseded(entry, &index))
             continue;
         struct waiting *waiting = waiting_of(entry);
         uint8_t length = length_of(&index);

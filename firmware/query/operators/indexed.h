@@ -27,16 +27,16 @@ struct indexed {
 
 /* A part of it. */
 struct indexed_part {
-    const struct wire_index_owner *owners;
-    struct zone_field field; /* of its owners, in dm */
-    uint8_t number, owner_count;
+    const struct wire_index_owner *owners; /* the settled, those away, and those added */
+    struct zone_field field;               /* of the former two, in dm */
+    uint8_t number, owner_count, settled, away;
     uint8_t mask, columns; /* bit i set: column i is stored there; how many are */
     uint8_t width;         /* bytes of their values */
 };
 
 /* What the entry's INDEX says; false: it has none, or one that is malformed. */
 bool indexed_read(const struct query_entry *entry, struct indexed *found);
-/* The query of an index, or NULL. */
+/* The query of an index, or NULL; where its owners have changed, the newest. */
 const struct query_entry *indexed_find(uint16_t index, struct indexed *found);
 /* Part `number`, below index->index->parts. */
 void indexed_part(const struct query_entry *entry, const struct indexed *index, uint8_t number,

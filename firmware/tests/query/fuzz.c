@@ -221,10 +221,14 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
 static uint8_t put_index(uint8_t *bytes, uint8_t at, uint8_t columns)
 {
     uint8_t code[128], parts = (uint8_t)(1 + below(columns)), length = sizeof(struct wire_index);
-    struct wire_index index = {few(), parts};
+    struct wire_index index = {few(), (uint8_t)below(4), parts};
+    uint8_t owners = 0;
     memcpy(code, &index, sizeof index);
     for (uint8_t i = 0; i < parts; i++) {
-        struct wire_index_part part = {(uint8_t)(1U << i), 1};
+        struct wire_index_part part = {(uint8_t)(1U << i), (uint8_t)below(3), (uint8_t)below(2),
+                                       (uint8_t)below(2)};
+        part.settled = (uint8_t)(part.settled + (part.settled + part.away == 0));
+        owners = (uint8_t)(owners + part.settled + part.away + part.added);
         if (i + 1 == parts)
             part.columns = (uint8_t)(((1U << columns) - 1U) & ~((1U << i) - 1U));
         memcpy(&code[length], &part, sizeof part);
@@ -236,7 +240,8 @@ static uint8_t put_index(uint8_t *bytes, uint8_t at, uint8_t columns)
         memcpy(&code[length], &range, sizeof range);
         length = (uint8_t)(length + sizeof range);
     }
-    for (uint8_t i = 0; i < parts; i++) {
+    for (uint8_t i = 0; i < owners && length + sizeof(struct wire_index_owner) <= sizeof code;
+         i++) {
         struct wire_index_owner owner = {(uint16_t)(5 + below(4)), (int16_t)below(500),
                                          (int16_t)below(500)};
         memcpy(&code[length], &owner, sizeof owner);

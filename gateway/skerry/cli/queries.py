@@ -175,7 +175,11 @@ def _tell_zones(answer: Rows) -> None:
     if not found["over"]:
         return
     asked = f"{len(found['asked'])} of the {found['of']} motes that store index {found['index']} were asked"
-    print(f"{_missing(found)}; {asked}" if found["missing"] else f"complete: {asked}", file=sys.stderr)
+    held = "".join(
+        f"; mote {node} held {count} tuple{'s' * (count != 1)} of it" for node, count in found["held"].items()
+    )
+    said = f"{_missing(found)}; {asked}{held}" if found["missing"] else f"complete: {asked}"
+    print(said, file=sys.stderr)
 
 
 def _missing(found: Mapping[str, Any]) -> str:

@@ -50,9 +50,9 @@ class Names:
         return told + asked.to_bytes(bits // 8, "little")
 
 
-def codes(places: Mapping[int, Position]) -> dict[int, int]:
-    """Of motes that store a part, by where they stand."""
-    field = field_of(list(places.values()))
+def codes(places: Mapping[int, Position], others: Iterable[Position] = ()) -> dict[int, int]:
+    """Of motes that store a part, by where they stand; ``others``: further places that the part's field spans."""
+    field = field_of([*places.values(), *others])
     return {node: motes_code().zone_code(field, x, y) for node, (x, y) in places.items()}
 
 
@@ -75,6 +75,18 @@ def owners(points: Points, codes: Mapping[int, int]) -> list[int]:
         for node, own in codes.items()
         if code.asks(box, code.owned(own, (other for other in codes.values() if other != own)))
     ]
+
+
+def holders(points: Points, settled: Mapping[int, Position], away: Mapping[int, Position]) -> list[int]:
+    """The motes that may hold what is asked for where some are away: what was lent is held by those whose zones lie next to theirs."""
+    code, own = motes_code(), codes(settled, away.values())
+    box = code.box(len(points), dict(enumerate(points)))
+    found = [
+        node
+        for node, of in (*own.items(), *codes(away, settled.values()).items())
+        if code.asks(box, code.owned(of, (other for other in own.values() if other != of)))
+    ]
+    return list(dict.fromkeys(found))
 
 
 def coarse(points: Points) -> list[tuple[int, int]]:

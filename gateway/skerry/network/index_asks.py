@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from skerry.index.questions import Names, Points, codes, encoded, owners, share
+from skerry.index.questions import Names, Points, encoded, holders, share
 from skerry.planner.features.indexing import Index, IndexPart
 from skerry.sensors.index_tables import StoredTuple
 from skerry_protocol.limits import BROADCAST, INDEX_NUMBERS
@@ -27,16 +28,20 @@ Found = dict[tuple[int, int, int], tuple[int | None, ...]]
 
 @dataclass
 class _Answer:
-    """What one mote has answered: its records by their numbers, and how many there are."""
+    """What one mote has answered: its records by the token of the question and their numbers, and by token how many there are. Each time
+    it is asked it begins anew, and what it stores may have changed: only records of one time are an answer in full."""
 
-    records: dict[int, bytes] = field(default_factory=dict)
-    count: int | None = None
+    records: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
     asked: int = 0
     since: float = 0.0
+    #: When it was asked first.
+    told: float = 0.0
 
     @property
     def whole(self) -> bool:
-        return self.count is not None and len(self.records) == self.count
+        come = Counter(token for token, _ in self.records)
+        return any(come[token] == count for token, count in self.counts.items())
 
     def is_silent(self, now: float) -> bool:
         """Whether nothing has come of it for long, or it has not been asked; network time, which begins anew with a session of the root."""
@@ -60,7 +65,8 @@ class _Step:
 
 class IndexAsk:
     """A question. ``box``: None where no value can be asked for; ``needed``: columns that the answer needs. Of several parts one is asked
-    after the other, each for the tuples that those before had; that from which least is to be expected comes first."""
+    after the other, each for the tuples that those before had; that from which least is to be expected comes first. ``gone``: motes that
+    are not waited for; where they answer all the same, their tuples count."""
 
     def __init__(
         self,
@@ -68,8 +74,9 @@ class IndexAsk:
         box: Points | None,
         needed: frozenset[int] | None = None,
         names: Names | None = None,
+        gone: Collection[int] = (),
     ) -> None:
-        self.index, self._names = index, names or Names()
+        self.index, self._names, self._gone = index, names or Names(), frozenset(gone)
         wanted = range(len(index.axes)) if needed is None else needed
         steps = [] if box is None else [_step(index, number, box) for number in range(len(index.parts))]
         concerned = [step for step in steps if not set(wanted).isdisjoint(step.part.columns)]
@@ -79,6 +86,8 @@ class IndexAsk:
         #: By mote: it stores for one part alone.
         self.parts = {node: _Answer() for step in self._steps for node in step.motes}
         self.tokens = set[int]()
+        #: Whether who has not answered is known to whoever keeps that.
+        self.looked_at = False
         self._at = 0
         self.over = not self._steps
 
@@ -112,9 +121,16 @@ class IndexAsk:
         self._at += 1
         self._names = self._names.of((node, epoch) for node, _, epoch in found)
 
+    @property
+    def waited_for(self) -> list[int]:
+        """Those that have not answered in full, of whom an answer may come."""
+        motes = self.step.motes
+        there = [node for node in motes if node not in self._gone] or motes
+        return [node for node in there if not self.parts[node].whole]
+
     def check(self) -> None:
         """Go on where all have answered."""
-        if not self.over and all(self.parts[node].whole for node in self.step.motes):
+        if not self.over and not self.waited_for:
             self.go_on()
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +138,7 @@ class IndexAsk:
         return {
             "index": self.index.name,
             "asked": sorted(self.parts),
-            "of": len(self.index.owners),
+            "of": len(self.index.holding),
             "over": self.over,
             "complete": self.over and self.complete,
             "missing": self.missing,
@@ -136,7 +152,7 @@ class IndexAsk:
             which = f"mote{'s' * (len(step.motes) > 1)} {', '.join(map(str, sorted(step.motes)))}"
             whose = "tuples" if number == 1 else "those of the same motes and epochs"
             lines.append(
-                f"{number}. the part of {self.index.names(step.part)}, by one flood: {which} of {len(step.part.owners)} send {whose},"
+                f"{number}. the part of {self.index.names(step.part)}, by one flood: {which} of {len(step.part.holding)} send {whose},"
                 f" {step.size} bytes each, {left:.2g} of all if they were spread evenly"
             )
         return lines
@@ -178,7 +194,9 @@ def _step(index: Index, number: int, box: Points) -> _Step:
     part = index.parts[number]
     own = [box[column] for column in part.columns]
     size = _HEAD.size + sum(index.axes[column].entry.format.size for column in part.columns)
-    return _Step(part, number, own, owners(own, codes(part.owners)), size)
+    zones = holders(own, part.owners, part.away)
+    motes = list(dict.fromkeys([*zones, *part.added, *sorted(part.lost)]))
+    return _Step(part, number, own, motes, size)
 
 
 def _weight(step: _Step) -> float:
@@ -208,17 +226,19 @@ class IndexAsks:
             part = ask.parts.get(body.node)
             if body.token not in ask.tokens or part is None:
                 continue
-            part.records[body.part] = bytes(body.tuples)
+            part.records[body.token, body.part] = bytes(body.tuples)
             part.since = now
             if body.last:
-                part.count = body.part + 1
+                part.counts[body.token] = body.part + 1
             ask.check()
         self._waiting = [ask for ask in self._waiting if not ask.over]
 
     def advance(self, now: float, send: Send) -> None:
         """Ask what is to be asked now; network time in s."""
         for ask in self._waiting[:AT_ONCE]:
-            left = {node: ask.parts[node] for node in ask.step.motes if not ask.parts[node].whole}
+            if not any(ask.parts[node].asked for node in ask.step.motes):
+                self._send(ask, ask.step.motes, now, send)
+            left = {node: ask.parts[node] for node in ask.waited_for}
             silent = [node for node, one in left.items() if one.is_silent(now)]
             if len(silent) == len(left) and all(one.asked >= TIMES for one in left.values()):
                 ask.go_on()
@@ -236,4 +256,5 @@ class IndexAsks:
             send(target, token, ask.arguments())
         for node in nodes:
             one = ask.parts[node]
+            one.told = one.told if one.asked else now
             one.asked, one.since = one.asked + 1, now

@@ -368,6 +368,11 @@ class Network:
             return None
         return self._common.roster.count(self.session, self.clock.stamped, self.refusals.motes(query))
 
+    def heard_of(self, mote: int) -> float | None:
+        """When something came of a mote last, network time in s; None: nothing has lately."""
+        at = self._common.roster.heard(mote, self.session)
+        return at if at is not None and self.clock.stamped - at <= LATELY_S else None
+
     def waits(self, query: int) -> dict[int, int]:
         """For how long, in ms, its readers wait for an epoch of a mote query, by what they are told by."""
         if query not in self._waits:

@@ -289,6 +289,11 @@ class Networks:
         for network in self.all:
             network.demand.place_by(placements, filled_ms)
 
+    def amend(self, clauses: Mapping[str, Clause]) -> None:
+        """Clauses of queries that are others than when they were asked, by the text of the query."""
+        for network in self.all:
+            network.demand.amend(clauses)
+
     def prepare(self) -> None:
         """See :meth:`Network.prepare`."""
         for network in self.all:

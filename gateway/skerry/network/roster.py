@@ -29,6 +29,11 @@ class Roster:
         for mote in motes:
             self._heard.setdefault(mote, (session, now))
 
+    def heard(self, mote: int, session: int) -> float | None:
+        """When something came of a mote last; None: nothing has in this session."""
+        own, at = self._heard.get(mote, (None, 0.0))
+        return at if own == session else None
+
     def count(self, session: int, now: float, without: Collection[int]) -> int:
         """How many have been heard of lately in a session, without some."""
         return sum(

@@ -23,7 +23,7 @@ from skerry.planner.features import (
     table_joins,
     waiting,
 )
-from skerry.planner.features.indexing import Index, with_owners
+from skerry.planner.features.indexing import Index, with_owners, with_spare
 from skerry.planner.features.indexing import define as define_index
 from skerry.planner.features.indexing import plan_of as plan_of_index
 from skerry.planner.features.nested_queries import check_started
@@ -192,17 +192,20 @@ def plan_index(
 
     def planned() -> QueryPlan:
         index = whole = define_index(statement, number, taken, motes)
-        count = len(index.owners)
-        plan = plan_of_index(index, statement.text)
-        while not fits(merge([plan])) and count > 1:
+        count = len(index.storing)
+        while not index_fits(with_spare(index), statement.text) and count > 1:
             count -= 1
             index = with_owners(whole, count, statement.name.span)
-            plan = plan_of_index(index, statement.text)
         made.append(index)
-        return plan
+        return plan_of_index(index, statement.text)
 
     plan = _checked(statement.text, planned)
     return made[0], plan
+
+
+def index_fits(index: Index, text: str) -> bool:
+    """Whether a program has room for it."""
+    return fits(merge([plan_of_index(index, text)]))
 
 
 def _read(statics: Statics, plan: QueryPlan) -> Statics:

@@ -109,7 +109,7 @@ class Explainer:
         described = self._explain(plan)
         upkeep = self._indexes.upkeep(index, described["motes"]["energy_per_epoch"])
         stored = [
-            f"{index.names(part)}: stored by mote{'s' * (len(part.owners) > 1)} {', '.join(map(str, sorted(part.owners)))}"
+            f"{index.names(part)}: stored by mote{'s' * (len(part.storing) > 1)} {', '.join(map(str, sorted(part.storing)))}"
             for part in index.parts
         ]
         text = "\n".join((described["text"], *stored, upkeep.energy_line()))

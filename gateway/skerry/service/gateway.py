@@ -175,12 +175,12 @@ class Gateway:
             self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._queries, self.queries,
             self.delivery, self.persistence, self.alarms, self._watch, self._look, self.joins.tell,
             self._tell_motes,
-            self.pairs,
+            self.pairs, self._indexes,
         )  # fmt: skip
         self.site = Site(
             self._lock, self.roots, self._network, self.log, self._queries, self.delivery, self.inventory, self.history,
             self.tables, self.spark, self.workers, self.alarms, self._intake, self.sources, self.joins,
-            self.pairs,
+            self.pairs, self._indexes,
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest

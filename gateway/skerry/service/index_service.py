@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+import math
 import time
 from binascii import crc_hqx
+from functools import partial
 from typing import Any
 
+from skerry.index.placement import Position
 from skerry.network.index_asks import IndexAsk
 from skerry.network.networks import Networks
 from skerry.planner.cost.index_prices import Upkeep, upkeep
-from skerry.planner.features.indexing import STORING, Index
+from skerry.planner.features.index_owners import amended
+from skerry.planner.features.indexing import STORING, Index, clause_of
 from skerry.planner.model.plans import QueryPlan
-from skerry.planner.planner import plan_index
+from skerry.planner.planner import index_fits, plan_index
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.index_tables import StoredTuple, answered, question_of, table_of
 from skerry.service.queries import Queries, UserQuery
@@ -21,8 +26,14 @@ from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.index_statements import CreateIndex, DropIndex
 from skerry_protocol.limits import INDEX_NUMBERS
 
+log = logging.getLogger(__name__)
+
 #: A mote that has not been heard for so long, in s of network time, has no part in a new index.
 _SILENT_S = 3600.0
+#: S of network time between two looks at who is there: what is the same in two of them, one after the other, is there to stay.
+_LOOK_S = 30.0
+#: Where a mote says that it stands, in dm, that has not been told.
+_UNTOLD = (0, 0)
 
 
 class IndexService:
@@ -32,6 +43,11 @@ class IndexService:
         self._network, self._queries = network, queries
         #: By query.
         self._asks: dict[str, IndexAsk] = {}
+        #: Motes that have not answered, and when they were asked first, in network time: who has not been heard since is gone.
+        self._silent: dict[int, float] = {}
+        #: By query the owners as they were found at the last look.
+        self._found: dict[str, Index] = {}
+        self._looked = 0.0
 
     # ---- what there is ----
 
@@ -71,16 +87,16 @@ class IndexService:
         index, plan = plan_index(statement, self._number(statement.text), {*taken, *self.all()}, motes)
         able = sum(mote.board in STORING for mote in motes)
         notes = [self.upkeep(index, 0.0).room(index.keep_ms)]
-        if len(index.owners) < able:
+        if len(index.storing) < able:
             notes.append(
-                f"{len(index.owners)} of the {able} motes that can store do: a program has room to name no more"
+                f"{len(index.storing)} of the {able} motes that can store do: a program has room to name no more"
             )
         return index, dataclasses.replace(plan, notes=tuple(notes))
 
     def upkeep(self, index: Index, sampling: float) -> Upkeep:
         """What one takes of the motes that there are; ``sampling``: J of a tuple."""
         catalog, now = self._network.catalog, time.time()
-        told = ((node, catalog.flash.of(node)) for node in index.owners)
+        told = ((node, catalog.flash.of(node)) for node in index.storing)
         capacities = {node: flash.capacity for node, flash in told if flash is not None}
         motes = [mote for mote in catalog.all() if catalog.unheard(mote.nodeid, now) < _SILENT_S]
         return upkeep(index, motes, capacities, sampling)
@@ -98,8 +114,56 @@ class IndexService:
         ask = self._asks.pop(query.id, None)
         if ask is not None:
             self._network.index_asks.drop(ask)
-        if query.index is not None and self._network.known:
-            self._network.drop_index(query.index.number)
+        if query.index is not None:
+            self._tell()
+            if self._network.known:
+                self._network.drop_index(query.index.number)
+
+    # ---- owners that change ----
+
+    def follow(self, now: float) -> set[str]:
+        """Time goes on, in network time: whose owners are gone, have come or have moved has others. Which queries, that is to be
+        remembered of."""
+        if 0 <= now - self._looked < _LOOK_S:
+            return set()
+        self._looked = now
+        changed = set()
+        kept = {query.id: query for query in self._queries.all() if query.index is not None}
+        self._found = {key: index for key, index in self._found.items() if key in kept}
+        there = self._there() if kept else {}
+        for key, query in kept.items():
+            assert query.index is not None
+            fits = partial(index_fits, text=query.plan.text)
+            stored = {place for part in query.index.parts for _, place in part.told}
+            placed = {node: place for node, place in there.items() if place != _UNTOLD or place in stored}
+            found = amended(query.index, placed, time.time(), fits)
+            if found != query.index and _alike(found, self._found.get(key)):
+                log.info("index %s: %s", found.name, _change(query.index, found))
+                query.index = found
+                changed.add(key)
+            self._found[key] = found
+        if changed:
+            self._tell()
+        return changed
+
+    def _there(self) -> dict[int, Position]:
+        """Motes that can store and are there, and where they stand, in dm."""
+        return {
+            mote.nodeid: (round(mote.xpos * 10), round(mote.ypos * 10))
+            for mote in self._network.catalog.all()
+            if mote.board in STORING and self._is_there(mote.nodeid)
+        }
+
+    def _is_there(self, node: int) -> bool:
+        heard = self._network.first.heard_of(node)
+        return heard is not None and heard > self._silent.get(node, -math.inf)
+
+    def _tell(self) -> None:
+        """Motes are told of the owners as they are now."""
+        made = [query for query in self._queries.all() if query.index is not None and query.index.revision]
+        self._network.amend(
+            {query.plan.text: clause_of(query.index) for query in made if query.index is not None}
+        )
 
     # ---- asking ----
 
@@ -112,12 +176,20 @@ class IndexService:
         index, sources = self.of(query.plan), query.plan.sources
         if index is None or sources is None:
             return
-        ask = self._asks[query.id] = IndexAsk(index, *question_of(sources, index))
+        # Who may be back soon is waited for, until others store for him.
+        gone = [node for node in index.holding if node not in index.storing and not self._is_there(node)]
+        ask = self._asks[query.id] = IndexAsk(index, *question_of(sources, index), gone)
         self._network.index_asks.add(ask)
 
     def advance(self) -> None:
         """What time brings."""
         self._network.advance_index_asks()
+        for ask in self._asks.values():
+            if ask.over and not ask.looked_at:
+                ask.looked_at = True
+                self._silent.update(
+                    {node: ask.parts[node].told for node in ask.missing if not ask.parts[node].records}
+                )
 
     def rows(self, query: UserQuery) -> Any:
         """The answer, as a batch; None: the query is of no index. Raises NotYetError; QueryError: it is not known any more."""
@@ -135,7 +207,10 @@ class IndexService:
     def described(self, query: UserQuery) -> dict[str, Any] | None:
         """Which motes were asked and have answered, for JSON; None: the query is of no index."""
         ask = self._asks.get(query.id)
-        return None if ask is None else ask.to_dict()
+        if ask is None:
+            return None
+        held = self._network.catalog.flash.tuples(ask.index.number)
+        return {**ask.to_dict(), "held": {node: held[node] for node in ask.missing if node in held}}
 
     def _is_present(self, one: StoredTuple) -> bool:
         return one.session == self._network.first.session & 0xFFFF
@@ -149,6 +224,13 @@ class IndexService:
 
     # ---- for people ----
 
+    def status(self) -> list[dict[str, Any]]:
+        """Who stores each index, who is away, and how many tuples each had when it told last."""
+        return [
+            {**index.to_dict(), "tuples": self._network.catalog.flash.tuples(index.number)}
+            for index in self.all().values()
+        ]
+
     def explain(self, plan: QueryPlan) -> dict[str, Any] | None:
         """Which zones a query would ask; None: it is of no index."""
         index, sources = self.of(plan), plan.sources
@@ -161,10 +243,24 @@ class IndexService:
             lines += [f"  {line}" for line in ask.steps()]
         else:
             lines.append(
-                f"  hear the question by one flood; {len(zones)} of the {len(index.owners)} that store index {index.name} answer"
+                f"  hear the question by one flood; {len(zones)} of the {len(index.holding)} that store index {index.name} answer"
                 + (f": {', '.join(zones)}" if zones else "")
             )
-        if len(zones) == len(index.owners):
+        if len(zones) == len(index.holding):
             lines.append("  all zones are asked: a range of an indexed attribute asks fewer")
         lines += ["gateway", "  keeps what WHERE lets pass, and makes the answer of it; it ends"]
         return {"query": plan.text, "index": ask.to_dict(), "text": "\n".join(lines)}
+
+
+def _alike(one: Index, other: Index | None) -> bool:
+    """Whether two are the same but for when they became so."""
+    return other is not None and one.encode() == other.encode()
+
+
+def _change(before: Index, after: Index) -> str:
+    """For people."""
+    gone, come = before.storing.keys() - after.storing.keys(), after.storing.keys() - before.storing.keys()
+    said = [f"mote {node} is away, others store for it" for node in sorted(gone)]
+    said += [f"mote {node} stores" for node in sorted(come)]
+    moved = [node for node, place in after.storing.items() if before.storing.get(node, place) != place]
+    return "; ".join([*said, *(f"mote {node} has moved" for node in sorted(moved))]) or "owners are settled"

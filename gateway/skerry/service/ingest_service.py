@@ -17,6 +17,7 @@ from skerry.network.networks import Networks
 from skerry.network.root import Root
 from skerry.service.alarms import Alarms
 from skerry.service.delivery_service import DeliveryService
+from skerry.service.index_service import IndexService
 from skerry.service.pair_service import PairService
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries
@@ -52,8 +53,9 @@ class IngestService:
         tell_joins: Callable[[], None],
         tell_motes: Callable[[], None],
         pairs: PairService,
+        indexes: IndexService,
     ) -> None:
-        self._pairs = pairs
+        self._pairs, self._indexes = pairs, indexes
         self._tell_joins = tell_joins
         self._lock, self._data, self._log, self._ingest, self._lines = lock, data, stream_log, ingest, lines
         self._network, self._roots, self._queries, self._users = network, roots, queries, users
@@ -159,6 +161,9 @@ class IngestService:
     def _go_on(self) -> bool:
         """What time brings to the networks; whether that is anything."""
         learnt = self._pairs.follow(self._network.first.now())
+        amended = self._indexes.follow(self._network.first.now())
+        for query_id in amended:
+            self._persistence.note(query_id)
         changed, finished = self._network.advance()
         for user in finished:
             query = self._queries.find(user)
@@ -167,4 +172,4 @@ class IngestService:
                 self._persistence.note(query.id)
         if changed:
             self._delivery.refresh_feeds()
-        return changed or learnt
+        return changed or learnt or bool(amended)

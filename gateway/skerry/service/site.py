@@ -14,6 +14,7 @@ from skerry.network.root import Root
 from skerry.service.alarms import Alarms
 from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
+from skerry.service.index_service import IndexService
 from skerry.service.inventory import Inventory
 from skerry.service.join_service import JoinService
 from skerry.service.pair_service import PairService
@@ -48,8 +49,9 @@ class Site:
         sources: SourceService,
         joins: JoinService,
         pairs: PairService,
+        indexes: IndexService,
     ) -> None:
-        self._sources, self._joins, self._pairs = sources, joins, pairs
+        self._sources, self._joins, self._pairs, self._indexes = sources, joins, pairs, indexes
         self._lock, self._roots, self._network, self._log, self._queries = lock, roots, network, log, queries
         self._delivery, self._inventory, self._history, self._tables = delivery, inventory, history, tables
         self._workers = workers
@@ -111,6 +113,7 @@ class Site:
                 "sources": self._sources.status(),
                 "source_streams": self._sources.streams(),
                 "joins": [*self._joins.status(), *self._pairs.status()],
+                "indexes": self._indexes.status(),
                 "users": len(self._queries.all()),
                 "api_workers": self._workers.status(),
                 "feeds": sum(query.readers for query in self._queries.all()),

@@ -199,6 +199,12 @@ class Demand:
         self._groups.placements, self._groups.filled_ms = placements, filled_ms or {}
         self._take_another_way()
 
+    def amend(self, clauses: Mapping[str, Clause]) -> None:
+        """These are the clauses of queries now, by their text, as they have changed since they were asked; :meth:`advance` changes the
+        queries that this is new for."""
+        self._groups.amended = clauses
+        self._take_another_way()
+
     def _take_another_way(self) -> None:
         for number, serving in self._serving.items():
             group, running = self.placement.groups().get(number), self._queries.get(serving.current)

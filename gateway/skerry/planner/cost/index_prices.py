@@ -75,8 +75,8 @@ def upkeep(index: Index, motes: Sequence[Mote], capacities: Mapping[int, int], s
     for part in index.parts:
         sizes = [index.axes[column].entry.format.size for column in part.columns]
         words = _HEAD_WORDS + (-(-len(sizes) // 2) if max(sizes) <= 2 else len(sizes))
-        room = sum(capacities.get(node, CAPACITY) for node in part.owners)
-        sent += energy(FORMAT.header + FORMAT.name + sum(sizes)) * _hops(part.owners, motes)
+        room = sum(capacities.get(node, CAPACITY) for node in part.storing)
+        sent += energy(FORMAT.header + FORMAT.name + sum(sizes)) * _hops(part.storing, motes)
         kept = min(kept, room / (words * _WORD) / tuples * _DAY_MS)
     return Upkeep(tuples, tuples * sampling, tuples * sent, int(kept))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +31,8 @@ from skerry_protocol.limits import (
 
 #: Boards that store tuples of others.
 STORING = ("cc2538",)
+#: Motes that a program names at last beside those that store when it is made.
+SPARE_OWNERS = 2
 #: Longest time for which tuples are kept, in ms: a year.
 _KEEP_MAXIMUM_MS = 366 * 86_400_000
 
@@ -51,16 +53,37 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """What is stored together: ``columns``, by their place among the index's axes. ``owners``: where those stand that store it, in dm, by
-    short address."""
+    """What is stored together: ``columns``, by their place among the index's axes. By short address where those stand, in dm, that store
+    it: ``owners``, of whose zones nobody else has tuples, and ``added``, who have come, come back or moved; and where those stood that do
+    not store now (``away``), which spans the field as before. ``lost``: added ones that are gone again. ``since``: when each of these
+    became what it is, UTC in s."""
 
     columns: tuple[int, ...]
     owners: Mapping[int, Position]
+    away: Mapping[int, Position] = field(default_factory=dict)
+    added: Mapping[int, Position] = field(default_factory=dict)
+    lost: frozenset[int] = frozenset()
+    since: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def storing(self) -> dict[int, Position]:
+        """Those that tuples go to now."""
+        return {**self.owners, **self.added}
+
+    @property
+    def holding(self) -> list[int]:
+        """All that may have tuples."""
+        return sorted({*self.owners, *self.away, *self.added, *self.lost})
+
+    @property
+    def told(self) -> list[tuple[int, Position]]:
+        """As motes are told of them."""
+        return [*self.owners.items(), *self.away.items(), *self.added.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """``number``: how motes call it."""
+    """``number``: how motes call it; ``revision``: how often its owners have changed, modulo 256."""
 
     name: str
     number: int
@@ -68,11 +91,17 @@ class Index:
     period_ms: int
     keep_ms: int
     parts: tuple[IndexPart, ...]
+    revision: int = 0
 
     @property
-    def owners(self) -> dict[int, Position]:
-        """Those of all parts: none is of two."""
-        return {node: place for part in self.parts for node, place in part.owners.items()}
+    def storing(self) -> dict[int, Position]:
+        """Those of all parts that tuples go to now: none is of two."""
+        return {node: place for part in self.parts for node, place in part.storing.items()}
+
+    @property
+    def holding(self) -> list[int]:
+        """All that may have tuples of it."""
+        return sorted(node for part in self.parts for node in part.holding)
 
     def names(self, part: IndexPart) -> str:
         """Of a part's attributes."""
@@ -82,17 +111,23 @@ class Index:
         """An Index of the protocol."""
         more = [
             programs.IndexPart.build(
-                {"columns": sum(1 << column for column in part.columns), "owners": len(part.owners)}
+                {
+                    "columns": sum(1 << column for column in part.columns),
+                    "settled": len(part.owners),
+                    "away": len(part.away),
+                    "added": len(part.added),
+                }
             )
             for part in self.parts
         ]
         more += [programs.IndexRange.build({"low": axis.low, "high": axis.high}) for axis in self.axes]
         more += [
-            programs.IndexOwner.build({"node": node, "x": x, "y": y}) for node, (x, y) in self.owners.items()
+            programs.IndexOwner.build({"node": node, "x": x, "y": y})
+            for part in self.parts
+            for node, (x, y) in part.told
         ]
-        return tuple(
-            programs.Index.build({"index": self.number, "parts": len(self.parts), "more": b"".join(more)})
-        )
+        counts = {"index": self.number, "revision": self.revision, "parts": len(self.parts)}
+        return tuple(programs.Index.build({**counts, "more": b"".join(more)}))
 
     def to_list(self) -> list[Any]:
         """For JSON."""
@@ -103,19 +138,35 @@ class Index:
             self.period_ms,
             self.keep_ms,
             [
-                [list(part.columns), [[node, *place] for node, place in part.owners.items()]]
+                [
+                    list(part.columns),
+                    *(
+                        [[node, *place] for node, place in places.items()]
+                        for places in (part.owners, part.away, part.added)
+                    ),
+                    sorted(part.lost),
+                    [list(one) for one in part.since.items()],
+                ]
                 for part in self.parts
             ],
+            self.revision,
         ]
 
     @classmethod
     def from_list(cls, data: list[Any]) -> Index:
         """The index that :meth:`to_list` wrote."""
-        name, number, axes, period_ms, keep_ms, parts = data
+        name, number, axes, period_ms, keep_ms, parts, *more = data
+        # One that was made before owners could change.
+        [revision] = more or [0]
         stored = tuple(
-            IndexPart(tuple(columns), {node: (x, y) for node, x, y in owners}) for columns, owners in parts
+            IndexPart(
+                tuple(columns),
+                _placed(owners),
+                *_changed(changed),
+            )
+            for columns, owners, *changed in parts
         )
-        return cls(name, number, tuple(Axis(*axis) for axis in axes), period_ms, keep_ms, stored)
+        return cls(name, number, tuple(Axis(*axis) for axis in axes), period_ms, keep_ms, stored, revision)
 
     def to_dict(self) -> dict[str, Any]:
         """For people and programs: ranges in SI."""
@@ -133,15 +184,29 @@ class Index:
             "attributes": ranges,
             "period_ms": self.period_ms,
             "keep_ms": self.keep_ms,
-            "stored_by": sorted(self.owners),
+            "stored_by": sorted(self.storing),
             "parts": [
                 {
                     "attributes": [self.axes[column].entry.name for column in part.columns],
-                    "stored_by": sorted(part.owners),
+                    "stored_by": sorted(part.storing),
+                    "away": sorted({*part.away, *part.lost} - part.storing.keys()),
                 }
                 for part in self.parts
             ],
         }
+
+
+def _changed(
+    data: list[Any],
+) -> tuple[dict[int, Position], dict[int, Position], frozenset[int], dict[int, float]]:
+    """Of a part what has changed of its owners, as it was written; [] where nothing has."""
+    away, added, lost, since = data or ([], [], [], [])
+    return _placed(away), _placed(added), frozenset(lost), dict(since)
+
+
+def _placed(data: Iterable[tuple[int, int, int]]) -> dict[int, Position]:
+    """Where motes stand, as it was written."""
+    return {node: (x, y) for node, x, y in data}
 
 
 def define(statement: CreateIndex, number: int, taken: Collection[str], motes: Sequence[Mote]) -> Index:
@@ -178,9 +243,15 @@ def define(statement: CreateIndex, number: int, taken: Collection[str], motes: S
 
 def with_owners(index: Index, count: int, span: ast.Span) -> Index:
     """The same where so many of its motes store, all over the field. Raises QueryError."""
-    order = sorted(index.owners.items())
+    order = sorted(index.storing.items())
     left = dict(order[i * len(order) // count] for i in range(count))
     return replace(index, parts=_parts([part.columns for part in index.parts], left, span))
+
+
+def with_spare(index: Index) -> Index:
+    """The same with as many more named as are to have room when owners come back: by its size alone."""
+    *others, last = index.parts
+    return replace(index, parts=(*others, replace(last, added=dict.fromkeys(range(SPARE_OWNERS), (0, 0)))))
 
 
 def _parts(
@@ -259,12 +330,16 @@ def _check_places(motes: Iterable[Mote], span: ast.Span) -> None:
         raise QueryError(f"a mote stands {farthest / 100:g} m away", hint, span)
 
 
+def clause_of(index: Index) -> Clause:
+    """What motes are told of it."""
+    return Clause(Aggregate.INDEX, index.name, values=index.encode())
+
+
 def plan_of(index: Index, text: str) -> QueryPlan:
     """The query that keeps an index: each mote's rows go to those that store them."""
     entries = [axis.entry for axis in index.axes]
     columns = tuple(Column(entry.name, build.attribute(entry), entry.format) for entry in entries)
-    clause = Clause(Aggregate.INDEX, index.name, values=index.encode())
     return QueryPlan(
         text, index.period_ms, None, False, False, (), None, None, frozenset(axis.attribute for axis in index.axes),
-        columns=columns, clauses=(clause,), creates=True, into=index.name.lower(),
+        columns=columns, clauses=(clause_of(index),), creates=True, into=index.name.lower(),
     )  # fmt: skip
