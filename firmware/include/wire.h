@@ -36,6 +36,7 @@
 #define WIRE_FRAGMENT_REPAIRS 1U /* in its offset: the version is that of its sender's set */
 #define WIRE_CARRIED_MAXIMUM 48U /* bytes of a record from mote to mote */
 #define WIRE_PLACE_MAXIMUM 16383U /* dm along an axis */
+#define WIRE_GATHERED_MAXIMUM 3U /* aggregates that a mote gathers of an index */
 #define WIRE_INDEX_ATTRIBUTES_MAXIMUM 6U /* attributes of an index */
 #define WIRE_POSITIONS_ASKED 10U /* motes, in a POSITION */
 #define WIRE_SEARCH_TREES 3U /* in which motes are searched for */
@@ -160,6 +161,7 @@ enum wire_aggregate {
     WIRE_AGGREGATE_QUEUE = 0x48,
     WIRE_AGGREGATE_PAIRS = 0x49,
     WIRE_AGGREGATE_INDEX = 0x4A,
+    WIRE_AGGREGATE_GATHER = 0x4B,
     WIRE_AGGREGATE_SRT = 0x50,
     WIRE_AGGREGATE_ROUTE = 0x51,
 };
@@ -256,6 +258,7 @@ enum wire_carries {
     WIRE_CARRIES_TUPLE = 0x02,
     WIRE_CARRIES_ROW = 0x03,
     WIRE_CARRIES_FOUND = 0x04,
+    WIRE_CARRIES_GATHERED = 0x05,
 };
 
 /* How the rows of a PAIRS come to the motes that join them. */
@@ -650,6 +653,25 @@ struct wire_index {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_index) == 4, "wire_index");
 
+/* An aggregate of a GATHER. */
+struct wire_gathered_kind {
+    uint8_t aggregate; /* COUNT, SUM, AVG, MIN or MAX */
+    uint8_t attribute; /* of the index; of COUNT(*) 255 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_gathered_kind) == 2, "wire_gathered_kind");
+
+/* The code of a GATHER. */
+struct wire_gather {
+    uint16_t index; /* number of the index, and the part, as 8192 times its number */
+    uint16_t mote; /* short address of the mote that gathers */
+    int16_t x; /* where it stands, dm */
+    int16_t y;
+    uint8_t zones; /* motes that may store what is asked for: from so many there is something to come */
+    uint8_t aggregates; /* 1 to 3 */
+    uint8_t more[]; /* a GatheredKind for each, which STORED reads as field 0, 1, 2; of each column of the part the least and the greatest point, as an INDEX_ASK has them; then a condition of the tuples, whose attributes are the index's, or nothing */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_gather) == 10, "wire_gather");
+
 /* An attribute of a semantic routing tree. */
 struct wire_srt_axis {
     uint8_t attribute; /* its number */
@@ -994,6 +1016,24 @@ struct wire_index_tuples {
     uint8_t tuples[]; /* an IndexTuple for each */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_index_tuples) == 11, "wire_index_tuples");
+
+/* An aggregate's state on its way to the mote that gathers. */
+struct wire_gathered_state {
+    uint32_t low; /* of a signed number of 64 bits, the sum or the extreme value: its lower half */
+    uint32_t high; /* … and the other one */
+    uint32_t count; /* values that are in it */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_gathered_state) == 12, "wire_gathered_state");
+
+/* The record of what a mote that stores has found. */
+struct wire_gathered {
+    uint8_t carries; /* GATHERED */
+    uint8_t query; /* that has the GATHER */
+    uint16_t node; /* mote that stores the tuples */
+    uint32_t epoch; /* for which it has looked through them */
+    uint8_t states[]; /* a GatheredState for each aggregate */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_gathered) == 8, "wire_gathered");
 
 /* The record of a row on its way to the mote that joins it. */
 struct wire_pair_row {

@@ -66,6 +66,10 @@
 #define INDEX_QUESTIONS 4
 #define INDEX_PAUSE_MS 200
 #define INDEX_QUEUE_RESERVE 900
+/* Questions that motes ask of indexes for which a mote looks at once, and ms after which one that
+ * has found no way for what it found tries again. */
+#define GATHERINGS 2
+#define GATHER_RETRY_MS 1900
 /* Seconds by which rows of several queries are stored out of order at most: sampling takes a while.
  * Clocks step back by less. */
 #define DISORDER_SECONDS 2

@@ -96,6 +96,7 @@ class Carries(IntEnum):
     TUPLE = 2
     ROW = 3
     FOUND = 4
+    GATHERED = 5
 
 
 class PairsWay(IntEnum):
@@ -160,6 +161,7 @@ class Aggregate(IntEnum):
     QUEUE = 72  # what becomes of rows that find no room, and when rows leave; the code is a Queue
     PAIRS = 73  # rows of pairs of motes are joined at a mote above both; the code is a Pairs, with what follows it
     INDEX = 74  # rows go to the motes that store them for others; the code is an Index
+    GATHER = 75  # rows are a mote's, of what others that store an index have found of its tuples; the code is a Gather
     SRT = 80  # the query is a semantic routing tree; the code is an Srt
     ROUTE = 81  # the query goes only where a semantic routing tree says; the code is a Route
 

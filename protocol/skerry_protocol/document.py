@@ -167,6 +167,12 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         "The record of a CARRIED: a mote's tuples on their way to who stores them.",
     ),
     ("IndexTuple", ways.IndexTuple, "In an IndexTuples."),
+    (
+        "Gathered",
+        ways.Gathered,
+        "The record of a CARRIED: what a mote that stores tuples has found, on its way to the mote that gathers it.",
+    ),
+    ("GatheredState", ways.GatheredState, "In a Gathered."),
     ("PairRow", ways.PairRow, "The record of a CARRIED: a row on its way to the mote that joins it."),
     (
         "Record",
@@ -206,6 +212,12 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("IndexPart", programs.IndexPart, "In an Index."),
     ("IndexRange", programs.IndexRange, "In an Index."),
     ("IndexOwner", programs.IndexOwner, "In an Index."),
+    (
+        "Gather",
+        programs.Gather,
+        "In a ProgramField, in place of code: an index is asked, and answers, among motes.",
+    ),
+    ("GatheredKind", programs.GatheredKind, "In a Gather."),
     ("Tally", records.Tally, "Behind the values of a RESULT."),
     ("Srt", programs.Srt, "In a ProgramField, in place of code: the query is a semantic routing tree."),
     ("SrtAxis", programs.SrtAxis, "In a Srt: an attribute, and how its values become codes of a byte."),

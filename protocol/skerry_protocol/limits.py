@@ -67,6 +67,9 @@ INDEX_ATTRIBUTES_MAXIMUM = 6
 #: Numbers of indexes are below this; a part's number times this is added where one is said as well.
 INDEX_NUMBERS = 8192
 
+#: Aggregates that a mote gathers of an index.
+GATHERED_MAXIMUM = 3
+
 #: Motes that a POSITION asks for theirs.
 POSITIONS_ASKED = 10
 

@@ -147,6 +147,24 @@ IndexOwner = Struct(
     "y" / Int16sl,
 )
 
+Gather = Struct(
+    "index" / Int16ul * "number of the index, and the part, as 8192 times its number",
+    "mote" / Int16ul * "short address of the mote that gathers",
+    "x" / Int16sl * "where it stands, dm",
+    "y" / Int16sl,
+    "zones" / Int8ul * "motes that may store what is asked for: from so many there is something to come",
+    "aggregates" / Int8ul * "1 to 3",
+    "more"
+    / GreedyBytes
+    * "a GatheredKind for each, which STORED reads as field 0, 1, 2; of each column of the part the least and the greatest point, as an "
+    "INDEX_ASK has them; then a condition of the tuples, whose attributes are the index's, or nothing",
+)
+
+GatheredKind = Struct(
+    "aggregate" / Int8ul * "COUNT, SUM, AVG, MIN or MAX",
+    "attribute" / Int8ul * "of the index; of COUNT(*) 255",
+)
+
 SrtAxis = Struct(
     "attribute" / Int8ul * "its number",
     "low" / Int32sl * "the value whose code is 0; so is that of all below",

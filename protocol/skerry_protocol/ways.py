@@ -88,6 +88,20 @@ IndexTuple = Struct(
     "values" / GreedyBytes * "the part's columns in order, each in its program's format",
 )
 
+Gathered = Struct(
+    "carries" / Int8ul * "GATHERED",
+    "query" / Int8ul * "that has the GATHER",
+    "node" / Int16ul * "mote that stores the tuples",
+    "epoch" / Int32ul * "for which it has looked through them",
+    "states" / GreedyBytes * "a GatheredState for each aggregate",
+)
+
+GatheredState = Struct(
+    "low" / Int32ul * "of a signed number of 64 bits, the sum or the extreme value: its lower half",
+    "high" / Int32ul * "… and the other one",
+    "count" / Int32ul * "values that are in it",
+)
+
 PairRow = Struct(
     "carries" / Int8ul * "ROW",
     "result"

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "drivers/settings.h"
-#include "index/box.h"
 #include "kernel/timer.h"
 #include "net/transport/queue.h"
+#include "query/operators/index_zone.h"
 #include "query/operators/indexed.h"
 #include "query/program/row_layout.h"
 #include "query/query_conf.h"
@@ -19,9 +19,6 @@
 /* Behind a packet's header, a bundle's flags, and a record's type and length. */
 #define BODY (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - 3U)
 #define RECORD_OVERHEAD 4U
-/* Points are asked for by their highest 12 bits, so much of three bytes. */
-#define POINT_BYTES 3U
-#define POINT_SHIFT 4
 /* Bytes behind them: of epochs, and those that name motes at most. */
 #define EPOCH_BYTES 6U
 #define MOTES_MAXIMUM 16U
@@ -74,22 +71,6 @@ static bool asks_name(const struct question *question, const struct tuple_name *
            (!bits || question->names.motes[mote / 8] >> mote % 8 & 1);
 }
 
-static bool asks(const struct question *question, const struct indexed *index,
-                 const struct indexed_part *part, const struct tuple *tuple)
-{
-    if (tuple->attributes != part->columns || !asks_name(question, &tuple->name))
-        return false;
-    for (uint8_t column = 0, i = 0; column < index->columns; column++) {
-        if (!(part->mask >> column & 1))
-            continue;
-        uint16_t point = indexed_point(index, column, tuple->values[i], tuple->nulls >> i & 1);
-        if (point < question->box.low[i] || point > question->box.high[i])
-            return false;
-        i++;
-    }
-    return true;
-}
-
 static void add(struct question *question, const struct query_entry *entry,
                 const struct indexed_part *part, const struct tuple *tuple)
 {
@@ -133,7 +114,8 @@ static bool look(struct question *question)
             send(question);
             return false;
         case TUPLES_MET:
-            if (!asks(question, &index, &part, &tuple))
+            if (!asks_name(question, &tuple.name) ||
+                !index_in_box(&index, &part, &tuple, &question->box))
                 break;
             add(question, entry, &part, &tuple);
             if (question->used + one <= BODY)
@@ -160,18 +142,6 @@ static void step(void)
         later();
 }
 
-/* Points from the highest bits of the least and the greatest. */
-static void read_box(const uint8_t *bounds, uint8_t columns, struct index_box *box)
-{
-    box->attributes = columns;
-    for (uint8_t i = 0; i < columns; i++, bounds += POINT_BYTES) {
-        uint16_t low = (uint16_t)(bounds[0] | (bounds[1] & 0x0FU) << 8);
-        uint16_t high = (uint16_t)(bounds[1] >> 4 | bounds[2] << 4);
-        box->low[i] = (uint16_t)(low << POINT_SHIFT);
-        box->high[i] = (uint16_t)((unsigned)high << POINT_SHIFT | ((1U << POINT_SHIFT) - 1U));
-    }
-}
-
 /* Which tuples, by their names, as far as that is said. */
 static bool read_names(const uint8_t *bytes, uint8_t length, struct question *question)
 {
@@ -188,25 +158,6 @@ static bool read_names(const uint8_t *bytes, uint8_t length, struct question *qu
     return true;
 }
 
-/* Whether this mote may store what is asked of the part. Its zone ends where another settled mote's
- * begins: what is lent, or was, is its own. One that was added may have anything, of an earlier
- * place. */
-static bool may_store(const struct indexed_part *part, const struct index_box *box)
-{
-    struct zone_owned owned = {0, 0};
-    bool stores = false;
-    for (uint8_t i = 0; i < part->owner_count; i++)
-        if (part->owners[i].node == settings()->nodeid) {
-            if (i >= part->settled + part->away)
-                return true;
-            zone_own_all(&owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
-            stores = true;
-        }
-    for (uint8_t i = 0; stores && i < part->settled; i++)
-        (void)zone_leave(&owned, zone_code(&part->field, part->owners[i].x, part->owners[i].y));
-    return stores && index_asks_owner(box, &owned);
-}
-
 static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t length)
 {
     struct indexed index;
@@ -219,11 +170,11 @@ static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t le
     if (entry == NULL || asked.part >= index.index->parts)
         return;
     indexed_part(entry, &index, asked.part, &part);
-    uint8_t bounds = (uint8_t)(part.columns * POINT_BYTES);
+    uint8_t bounds = (uint8_t)(part.columns * INDEX_BOUNDS_BYTES);
     if (length < bounds || !read_names(bytes + bounds, (uint8_t)(length - bounds), &asked))
         return;
-    read_box(bytes, part.columns, &asked.box);
-    if (!may_store(&part, &asked.box))
+    index_read_bounds(bytes, part.columns, &asked.box);
+    if (!index_may_store(&part, &asked.box))
         return;
     while (question->asked)
         if (++question == answering.questions + INDEX_QUESTIONS)

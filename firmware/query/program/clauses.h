@@ -37,6 +37,7 @@ struct query_entry;
     CLAUSE(from)                                                                                   \
     CLAUSE(pairs)                                                                                  \
     CLAUSE(into)                                                                                   \
+    CLAUSE(gather)                                                                                 \
     CLAUSE(index)                                                                                  \
     CLAUSE(srt)                                                                                    \
     CLAUSE(route)                                                                                  \

@@ -7,6 +7,7 @@
 #include "query/events/events.h"
 #include "query/expressions/attribute.h"
 #include "query/expressions/vm.h"
+#include "query/operators/gather.h"
 #include "query/operators/join.h"
 #include "query/operators/output.h"
 #include "query/operators/row.h"
@@ -46,7 +47,8 @@ static bool holds(struct query_entry *entry, const struct program_code *code)
  * with its epoch. */
 static uint32_t advance(struct query_entry *entry)
 {
-    bool joins = joins_rows(entry), staged = entry_program(entry)->flags & WIRE_QUERY_STAGED;
+    bool gather = gathers(entry), joins = gather || joins_rows(entry),
+         staged = entry_program(entry)->flags & WIRE_QUERY_STAGED;
     for (;; entry->stage++) {
         struct program_code code;
         /* A join's conditions are asked of each row that it meets. */
@@ -61,7 +63,9 @@ static uint32_t advance(struct query_entry *entry)
             return wanted;
         if (asks && holds(entry, &code))
             continue;
-        if (joins)
+        if (gather)
+            gather_start(entry);
+        else if (joins)
             join_start(entry);
         else
             produce(entry, !asks);

@@ -26,6 +26,7 @@
 #include "query/program/clauses.h"
 #include "query/program/query_table.h"
 #include "query/query.h"
+#include "storage/tuples.h"
 #include "tests/fuzz.h"
 
 #define MOTE 7
@@ -36,6 +37,8 @@ static uint8_t data_next, heard_next;
 static uint16_t version;
 /* What got through to the layers above. */
 static uint32_t accepted, bundles, installs, opened, carried_on, searched, nominated, met;
+/* Tuples of indexes that were stored at once, at most. */
+static uint32_t stored_most;
 
 static const uint8_t types[] = {
     WIRE_PACKET_BEACON,        WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP,
@@ -185,6 +188,90 @@ static uint8_t pair_row(uint8_t *record)
     return sizeof row + 1 + 3;
 }
 
+/* ---- indexes: this mote stores some, and gathers what is asked of them ---- */
+
+static uint16_t an_index(void)
+{
+    return (uint16_t)(1 + below(3) + (below(8) ? 0 : below(8) << 13));
+}
+
+/* An index's program, or that of a question to one; its bytes. */
+static uint8_t put_indexed(uint8_t *at, struct wire_query_program *program)
+{
+    bool gather = below(3) == 0;
+    uint8_t code[2] = {gather ? WIRE_OP_STORED : WIRE_OP_ATTR, gather ? 0 : WIRE_ATTRIBUTE_TEMP};
+    struct wire_program_field field = {.format = WIRE_FORMAT_I16, .code_length = sizeof code};
+    struct wire_program_field clause = {.aggregate =
+                                            gather ? WIRE_AGGREGATE_GATHER : WIRE_AGGREGATE_INDEX};
+    uint8_t *from = at, bytes[80], length;
+    program->flags = 0;
+    if (gather) {
+        struct wire_gather asked = {.index = an_index(),
+                                    .mote = below(4) ? me : (uint16_t)below(20),
+                                    .x = coordinate(),
+                                    .y = coordinate(),
+                                    .zones = (uint8_t)(1 + below(3)),
+                                    .aggregates = (uint8_t)(below(8) ? 1 : below(5))};
+        const uint8_t more[] = {(uint8_t)(1 + below(5)), below(2) ? UINT8_MAX : WIRE_ATTRIBUTE_TEMP,
+                                0, 0xF0, UINT8_MAX};
+        memcpy(bytes, &asked, sizeof asked);
+        memcpy(bytes + sizeof asked, more, sizeof more);
+        length = sizeof asked + sizeof more;
+    } else {
+        struct wire_index index = {
+            .index = (uint16_t)(1 + below(3)), .revision = (uint8_t)below(4), .parts = 1};
+        struct wire_index_part part = {.columns = 1,
+                                       .settled = (uint8_t)(1 + below(3)),
+                                       .away = (uint8_t)below(2),
+                                       .added = (uint8_t)below(2)};
+        struct wire_index_range range = {.low = -500, .high = 4000};
+        memcpy(bytes, &index, sizeof index);
+        memcpy(bytes + sizeof index, &part, sizeof part);
+        memcpy(bytes + sizeof index + sizeof part, &range, sizeof range);
+        length = sizeof index + sizeof part + sizeof range;
+        for (uint8_t i = 0; i < part.settled + part.away + part.added; i++) {
+            struct wire_index_owner owner = {below(2) ? me : (uint16_t)below(20), coordinate(),
+                                             coordinate()};
+            memcpy(bytes + length, &owner, sizeof owner);
+            length = (uint8_t)(length + sizeof owner);
+        }
+    }
+    clause.code_length = (uint8_t)(below(16) ? length : below(length));
+    memcpy(at, program, sizeof *program);
+    at += sizeof *program;
+    memcpy(at, &field, sizeof field);
+    memcpy(at + sizeof field, code, sizeof code);
+    at += sizeof field + sizeof code;
+    memcpy(at, &clause, sizeof clause);
+    memcpy(at + sizeof clause, bytes, clause.code_length);
+    return (uint8_t)((size_t)(at - from) + sizeof clause + clause.code_length);
+}
+
+static uint8_t put_tuples(uint8_t *record)
+{
+    struct wire_index_tuples *tuples = (struct wire_index_tuples *)record;
+    *tuples = (struct wire_index_tuples){.carries = WIRE_CARRIES_TUPLE,
+                                         .index = an_index(),
+                                         .node = (uint16_t)below(20),
+                                         .session = (uint16_t)(1 + below(2)),
+                                         .epoch = below(100)};
+    for (uint8_t i = sizeof *tuples; i < WIRE_CARRIED_MAXIMUM; i++)
+        record[i] = (uint8_t)below(below(2) ? 2 : 256);
+    return below(8) ? (uint8_t)(sizeof *tuples + (1 + below(9)) * 4)
+                    : (uint8_t)(1 + below(WIRE_CARRIED_MAXIMUM));
+}
+
+static uint8_t put_gathered(uint8_t *record)
+{
+    struct wire_gathered *told = (struct wire_gathered *)record;
+    *told = (struct wire_gathered){.carries = WIRE_CARRIES_GATHERED,
+                                   .query = (uint8_t)(1 + below(9)),
+                                   .node = below(2) ? me : (uint16_t)below(20),
+                                   .epoch = clock_uptime() / (1 + below(9))};
+    return below(8) ? (uint8_t)(sizeof *told + sizeof(struct wire_gathered_state))
+                    : (uint8_t)(1 + below(WIRE_CARRIED_MAXIMUM));
+}
+
 /* A body that its handler takes for good, at least in its fixed part. */
 static uint8_t plausible_body(uint8_t type, uint8_t *body)
 {
@@ -241,6 +328,11 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         memcpy(install->data, &program, sizeof program);
         memcpy(install->data + sizeof program, &field, sizeof field);
         memcpy(install->data + sizeof program + sizeof field, code, sizeof code);
+        if (!(program.flags & 1) &&
+            below(2)) { /* an index, which this mote stores, mostly, or asks */
+            install->total = put_indexed(install->data, &program);
+            return (uint8_t)(sizeof *install + install->total);
+        }
         if (below(2)) { /* a semantic routing tree, or a query that goes by one */
             uint8_t *at = install->data + install->total;
             bool tree = below(3) == 0;
@@ -264,6 +356,14 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         if (command->op == WIRE_COMMAND_REBOOT)
             command->op = WIRE_COMMAND_PING;
         command->target = below(2) ? me : WIRE_BROADCAST;
+        if (below(3) == 0) { /* what is stored of an index */
+            uint16_t index = an_index();
+            command->op = below(16) ? WIRE_COMMAND_INDEX_ASK : WIRE_COMMAND_INDEX_DROP;
+            memcpy(command->arguments, &index, sizeof index);
+            if (below(4))
+                memcpy(command->arguments + sizeof index, "\x00\xF0\xFF", 3);
+            return (uint8_t)(sizeof *command + sizeof index + (below(2) ? 3 : below(19)));
+        }
         if (below(3) == 0) { /* a ping, to a mote or a place */
             uint16_t to_seconds[2] = {below(4) ? (uint16_t)below(20) : WIRE_NO_NODE,
                                       (uint16_t)below(60)};
@@ -296,10 +396,14 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         struct wire_carried *carried_frame = (struct wire_carried *)body;
         carried_frame->source = (uint16_t)below(12);
         carried_frame->number = (uint8_t)below(3);
-        carried_frame->record[0] = below(8) ? WIRE_CARRIES_PING : (uint8_t)below(5);
+        carried_frame->record[0] = below(2) ? WIRE_CARRIES_PING : (uint8_t)below(6);
         carried_frame->deadline = (uint16_t)(clock_uptime() + below(40));
         if (type == WIRE_PACKET_CARRIED && below(3) == 0)
             return (uint8_t)(sizeof *carried_frame + pair_row(carried_frame->record));
+        if (type == WIRE_PACKET_CARRIED && carried_frame->record[0] == WIRE_CARRIES_TUPLE)
+            return (uint8_t)(sizeof *carried_frame + put_tuples(carried_frame->record));
+        if (type == WIRE_PACKET_CARRIED && carried_frame->record[0] == WIRE_CARRIES_GATHERED)
+            return (uint8_t)(sizeof *carried_frame + put_gathered(carried_frame->record));
         return type == WIRE_PACKET_WAY_STATE
                    ? (uint8_t)sizeof(struct wire_way_state)
                    : (uint8_t)(sizeof *carried_frame + 1 + below(WIRE_CARRIED_MAXIMUM));
@@ -537,12 +641,15 @@ int main(int count_of_arguments, char **arguments)
         }
         nominated += nominations() > before_nominations;
         host_run(1 + below(300), 64);
+        struct tuples_statistics kept;
+        tuples_statistics(&kept);
+        stored_most = kept.tuples > stored_most ? kept.tuples : stored_most;
     }
     printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3],
            host_sent_count);
     printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u, "
-           "ways %u, carried %u, searches %u, nominations %u, met %u\n",
+           "ways %u, carried %u, searches %u, nominations %u, met %u, tuples %u\n",
            bundles, installs, accepted, app_rows(), queue_dropped(), mac_counters.malformed, opened,
-           carried_on, searched, nominated, met);
+           carried_on, searched, nominated, met, stored_most);
     return 0;
 }

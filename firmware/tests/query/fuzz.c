@@ -252,6 +252,32 @@ static uint8_t put_index(uint8_t *bytes, uint8_t at, uint8_t columns)
                : at;
 }
 
+/* A mote, mostly this one, gathers what it and others store. */
+static uint8_t put_gather(uint8_t *bytes, uint8_t at)
+{
+    uint8_t code[sizeof(struct wire_gather) + 40 + CODE_MAXIMUM], length;
+    struct wire_gather *gather = (struct wire_gather *)code;
+    *gather = (struct wire_gather){.index = (uint16_t)(few() | below(3) << 13),
+                                   .mote = (uint16_t)(5 + below(3)),
+                                   .zones = (uint8_t)below(4),
+                                   .aggregates = (uint8_t)below(5)};
+    length = sizeof *gather;
+    for (uint8_t i = 0; i < gather->aggregates; i++) {
+        code[length++] = (uint8_t)below(7);
+        code[length++] = below(2) ? UINT8_MAX : (uint8_t)below(WIRE_ATTRIBUTE_MAXIMUM + 1);
+    }
+    for (uint32_t bounds = 3 * below(5); bounds > 0; bounds--)
+        code[length++] = below(2) ? UINT8_MAX : (uint8_t)below(16);
+    uint8_t read = points;
+    points = 0;
+    if (below(2))
+        length = (uint8_t)(length + make_code(code + length));
+    points = read;
+    return at + sizeof(struct wire_program_field) + length <= WIRE_PROGRAM_MAXIMUM
+               ? put_field(bytes, at, 0, WIRE_AGGREGATE_GATHER, code, length)
+               : at;
+}
+
 static uint8_t put_temporal(uint8_t *bytes, uint8_t at)
 {
     uint8_t code[CODE_MAXIMUM + sizeof(struct wire_temporal)];
@@ -291,7 +317,8 @@ static uint8_t make_program(uint8_t *bytes)
         at = (uint8_t)(at + sizeof *field + field->code_length);
     }
     for (uint8_t i = 0; i < points && at < WIRE_PROGRAM_MAXIMUM - 12; i++)
-        at = put_clause(bytes, at, WIRE_AGGREGATE_FROM);
+        at = points == 1 && below(2) ? put_gather(bytes, at)
+                                     : put_clause(bytes, at, WIRE_AGGREGATE_FROM);
     if (storing && at < WIRE_PROGRAM_MAXIMUM - 20)
         at = put_clause(bytes, at, below(3) ? WIRE_AGGREGATE_STORE : WIRE_AGGREGATE_INTO);
     bool pairs = !aggregating && !storing && points == 0 && !below(3);

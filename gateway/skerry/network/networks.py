@@ -289,7 +289,7 @@ class Networks:
         for network in self.all:
             network.demand.place_by(placements, filled_ms)
 
-    def amend(self, clauses: Mapping[str, Clause]) -> None:
+    def amend(self, clauses: Mapping[str, tuple[Clause, ...]]) -> None:
         """Clauses of queries that are others than when they were asked, by the text of the query."""
         for network in self.all:
             network.demand.amend(clauses)

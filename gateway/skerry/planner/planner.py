@@ -135,9 +135,9 @@ def plan_query(
     return replace(plan, notes=assumptions(statement), statics=_read(statics, plan))
 
 
-def plan_select(statement: ast.Select, statics: Statics) -> QueryPlan:
+def plan_select(statement: ast.Select, statics: Statics, points: Points = NO_POINTS) -> QueryPlan:
     """The plan of a query over motes that is parsed already, as of :func:`plan_query`. Raises QueryError."""
-    return _checked(statement.text, lambda: _plan(statement, NO_POINTS, statics=statics, restored=False))
+    return _checked(statement.text, lambda: _plan(statement, points, statics=statics, restored=False))
 
 
 def plan_point(

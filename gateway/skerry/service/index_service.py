@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from binascii import crc_hqx
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -16,9 +17,11 @@ from skerry.network.networks import Networks
 from skerry.planner.cost.index_prices import Upkeep, upkeep
 from skerry.planner.features.index_owners import amended
 from skerry.planner.features.indexing import STORING, Index, clause_of
+from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import index_fits, plan_index
 from skerry.sensors.definitions import SensorTable
+from skerry.sensors.gathering import at_mote, plan_gathering
 from skerry.sensors.index_tables import StoredTuple, answered, question_of, table_of
 from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import NotYetError
@@ -53,9 +56,7 @@ class IndexService:
 
     def all(self) -> dict[str, Index]:
         """By name in lower case."""
-        return {
-            query.index.name.lower(): query.index for query in self._queries.all() if query.index is not None
-        }
+        return self._queries.indexes()
 
     def tables(self) -> dict[str, SensorTable]:
         """What users ask, likewise."""
@@ -159,11 +160,17 @@ class IndexService:
         return heard is not None and heard > self._silent.get(node, -math.inf)
 
     def _tell(self) -> None:
-        """Motes are told of the owners as they are now."""
-        made = [query for query in self._queries.all() if query.index is not None and query.index.revision]
-        self._network.amend(
-            {query.plan.text: clause_of(query.index) for query in made if query.index is not None}
-        )
+        """Motes are told of the owners as they are now, and who gathers of whom."""
+        clauses: dict[str, tuple[Clause, ...]] = {}
+        for query in self._queries.all():
+            if query.index is not None and query.index.revision:
+                clauses[query.plan.text] = (clause_of(query.index),)
+            elif query.index is None and at_mote(query.sql) is not None:
+                # Where the mote itself is away it goes on as it was when that is back.
+                with suppress(QueryError):
+                    plan = plan_gathering(query.sql, self.all(), self._queries.statics.all())
+                    clauses[query.plan.text] = plan.clauses
+        self._network.amend(clauses)
 
     # ---- asking ----
 

@@ -345,6 +345,12 @@ class Queries:
             if query.point is not None
         ]
 
+    def indexes(self) -> dict[str, Index]:
+        """Those that motes store, by name in lower case."""
+        return {
+            query.index.name.lower(): query.index for query in self._by_id.values() if query.index is not None
+        }
+
     # ---- semantic routing trees ----
 
     def srts(self) -> dict[str, Srt]:

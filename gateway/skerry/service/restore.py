@@ -14,6 +14,7 @@ from skerry.planner.model.joined_tables import Tables, TableSchema
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
+from skerry.sensors.gathering import at_mote, plan_gathering
 from skerry.sensors.index_tables import table_of
 from skerry.sensors.planning import planned
 from skerry.sensors.store import SensorStore
@@ -100,7 +101,9 @@ def _plan(
     sensors: SensorStore,
 ) -> tuple[QueryPlan, Point | None]:
     """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
-    indexes = {one.index.name.lower(): table_of(one.index) for one in queries.all() if one.index is not None}
+    if at_mote(sql) is not None:
+        return plan_gathering(sql, queries.indexes(), queries.statics.all()), None
+    indexes = {name: table_of(index) for name, index in queries.indexes().items()}
     asked = planned(sql, {**sensors.tables(), **indexes}, sensors.shapes, statics=queries.statics.all())
     if asked is not None:
         return asked, None

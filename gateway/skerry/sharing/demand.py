@@ -199,7 +199,7 @@ class Demand:
         self._groups.placements, self._groups.filled_ms = placements, filled_ms or {}
         self._take_another_way()
 
-    def amend(self, clauses: Mapping[str, Clause]) -> None:
+    def amend(self, clauses: Mapping[str, tuple[Clause, ...]]) -> None:
         """These are the clauses of queries now, by their text, as they have changed since they were asked; :meth:`advance` changes the
         queries that this is new for."""
         self._groups.amended = clauses

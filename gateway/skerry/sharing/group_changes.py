@@ -62,7 +62,7 @@ class GroupChanges:
         #: Where pairs of motes are joined, by the text of the query.
         self.placements: Mapping[str, Clause] = {}
         #: Clauses that are others than when their query was asked, by its text.
-        self.amended: Mapping[str, Clause] = {}
+        self.amended: Mapping[str, tuple[Clause, ...]] = {}
         #: How long the windows of such pairs take to fill, if longer than where each row passes.
         self.filled_ms: Mapping[str, int] = {}
 
@@ -120,7 +120,7 @@ class GroupChanges:
             return query if clause is None else replace(query, clauses=(clause,))
         amended = self.amended.get(plan.text)
         if amended is not None:
-            query = replace(query, clauses=(amended,))
+            query = replace(query, clauses=amended)
         if group.kind is Kind.OWN and (plan.once or plan.budget or plan.clauses or plan.temporal):
             return routed_as(query, running.mote_query) if running is not None else routed(query, self.srts)
         return routed(query, self.srts)

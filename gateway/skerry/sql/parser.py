@@ -52,8 +52,8 @@ _AFTER = {"FROM": "sensors or a storage point", "QUEUE": "NAIVE, WINAVG or DELTA
 #: Where a mote is to ask and answer, past the gateway.
 _AT_MOTE = re.compile(r"\bat\s+mote\b(?:\s+\d+)?", re.IGNORECASE)
 _AT_MOTE_HINT = (
-    "leave AT MOTE out, and the gateway asks an index; motes act on what they sample, as in"
-    " SELECT temp FROM sensors WHERE temp > 40 OUTPUT ACTION siren SAMPLE PERIOD 30 s"
+    "an index is asked so, by a mote's number, as in"
+    " SELECT COUNT(*) FROM climate WHERE temp > 40 AT MOTE 7 HAVING COUNT(*) > 3 OUTPUT ACTION siren"
 )
 
 _NESTED = "a query stands in no other one: CREATE STREAM name AS SELECT … gives what one finds a name, to be asked and joined"
@@ -207,9 +207,7 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
         (found for found in _AT_MOTE.finditer(text) if found.start() <= span.start < found.end()), None
     )
     if at_mote is not None:
-        return QueryError(
-            "motes do not ask other motes what they store", _AT_MOTE_HINT, Span(*at_mote.span()), text
-        )
+        return QueryError("AT MOTE does not belong here", _AT_MOTE_HINT, Span(*at_mote.span()), text)
     otherwise = _otherwise(token, text[: span.start], text[span.end :])
     if _is_within_bounds(error):
         otherwise = _BOUNDS

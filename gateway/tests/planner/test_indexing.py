@@ -174,6 +174,34 @@ def test_who_is_heard_is_waited_for_however_long_others_are_silent() -> None:
     assert (ask.over, ask.missing) == (True, sorted(silent))
 
 
+def test_records_of_two_attempts_are_no_answer_as_a_page_may_have_gone_between_them() -> None:
+    ask = IndexAsk(made(CLIMATE), [(0, NULL), (0, NULL)])
+    asks, sent = IndexAsks(iter(range(1, 99)).__next__), list[tuple[int, int, bytes]]()
+    asks.add(ask)
+    [node, *others] = ask.step.motes
+
+    def answer(of: int, part: int, last: int, epochs: list[int]) -> None:
+        tuples = b"".join(struct.pack("<HHIBHh", 3, 1, epoch, 0, 50, 2000) for epoch in epochs)
+        body = {"node": of, "token": sent[-1][1], "part": part, "last": last, "tuples": tuples}
+        asks.hear(records.Stored.parse(records.Stored.build(body)), 0.0)
+
+    asks.advance(0.0, lambda *one: sent.append(one))
+    for other in others:
+        answer(other, 0, 1, [])
+    # The second of three is lost; when it is asked again, the two oldest tuples have been evicted.
+    answer(node, 0, 0, [1, 2])
+    answer(node, 2, 1, [5, 6])
+    asks.advance(100.0, lambda *one: sent.append(one))
+    assert sent[-1][0] == node
+    answer(node, 1, 0, [5, 6])
+    assert not ask.over
+    answer(node, 0, 0, [3, 4])
+    answer(node, 2, 1, [])
+    assert (ask.over, ask.complete) == (True, True)
+    # What has come of the first time, and is gone there, is part of it all the same.
+    assert [one.epoch for one in ask.tuples()] == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_question_goes_on_where_network_time_begins_anew() -> None:
     ask = IndexAsk(made(CLIMATE), [(0, NULL), (0, NULL)])
     asks, sent = IndexAsks(iter(range(1, 99)).__next__), list[tuple[int, int, bytes]]()
@@ -232,7 +260,7 @@ def test_what_is_wrong_is_named(sql: str, of: list[Mote] | None, said: str) -> N
     [
         ("SAMPLE PERIOD 30 s", "an index is asked once"),
         ("HAVING COUNT(*) > 3 OUTPUT ACTION siren", "OUTPUT ACTION is for motes"),
-        ("AT MOTE 7", "motes do not ask other motes what they store"),
+        ("AT MOTE 7", "AT MOTE does not belong here"),
     ],
 )
 def test_what_an_index_is_not_asked_is_named(clause: str, said: str) -> None:

@@ -51,8 +51,8 @@ REFUSED = [
      "two columns are named 'temp' at column 8: name one of them with AS"),
     *(
         (f"SELECT COUNT(*) FROM {before}AT MOTE 7{behind}", "AT MOTE 7",
-         f"motes do not ask other motes what they store at column {22 + len(before)}: leave AT MOTE out, and the gateway asks an index; "
-         "motes act on what they sample, as in SELECT temp FROM sensors WHERE temp > 40 OUTPUT ACTION siren SAMPLE PERIOD 30 s")
+         f"AT MOTE does not belong here at column {22 + len(before)}: an index is asked so, by a mote's number, as in "
+         "SELECT COUNT(*) FROM climate WHERE temp > 40 AT MOTE 7 HAVING COUNT(*) > 3 OUTPUT ACTION siren")
         for before, behind in (
             ("climate WHERE temp > 40 ", " HAVING COUNT(*) > 3 OUTPUT ACTION siren"), ("climate WHERE temp IS NULL ", ""), ("climate ", ""),
         )

@@ -84,6 +84,15 @@ class Clause:
     def __str__(self) -> str:
         if self.kind in _SAID:
             return f"{_SAID[self.kind]} {self.name}"
+        return self._gathers() if self.kind is Aggregate.GATHER else self._acts()
+
+    def _gathers(self) -> str:
+        mote, zones = self.values[2] | self.values[3] << 8, self.values[8]
+        return (
+            f"mote {mote} gathers in each epoch what the {zones} that may have it find of index {self.name}"
+        )
+
+    def _acts(self) -> str:
         match self.kind:
             case Aggregate.ACTION:
                 return f"run {self.name}({render(self.expr) if self.expr else ''}) with each row"
