@@ -195,7 +195,7 @@ def plan_index(
         count = len(index.storing)
         while not index_fits(with_spare(index), statement.text) and count > 1:
             count -= 1
-            index = with_owners(whole, count, statement.name.span)
+            index = with_owners(whole, count, statement.weights, statement.name.span)
         made.append(index)
         return plan_of_index(index, statement.text)
 

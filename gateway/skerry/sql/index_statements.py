@@ -23,6 +23,8 @@ _EXAMPLES = {
     "create": "CREATE INDEX climate ON sensors (light FROM 0 TO 2000, JOINT (temp, humidity)) SAMPLE PERIOD 30 s KEEP 1 day",
     "drop": "DROP INDEX climate",
 }
+#: A part's weight at most.
+WEIGHT_MAXIMUM = 100
 #: How long tuples are kept where it is not said, in ms.
 KEPT_MS = 86_400_000
 
@@ -39,13 +41,15 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """``CREATE INDEX name ON table (attribute [FROM low TO high], JOINT (attribute, …), …) SAMPLE PERIOD period [KEEP time]``; times in ms.
-    ``parts``: how many of the attributes, in order, are stored together in each: those of a JOINT, or one."""
+    """``CREATE INDEX name ON table (attribute [FROM low TO high] [WEIGHT n], JOINT (attribute, …) [WEIGHT n], …) SAMPLE PERIOD period [KEEP
+    time]``; times in ms. ``parts``: how many of the attributes, in order, are stored together in each: those of a JOINT, or one;
+    ``weights``: in proportion to which they get motes."""
 
     name: ast.Name
     table: ast.Name
     attributes: tuple[Indexed, ...]
     parts: tuple[int, ...]
+    weights: tuple[int, ...]
     period_ms: Decimal
     period: Span
     keep_ms: Decimal
@@ -104,9 +108,10 @@ class _Words:
         if self._has("KEEP"):
             keep, keep_span = self._duration()
         self._end()
-        attributes = tuple(attribute for part in parts for attribute in part)
-        sizes = tuple(map(len, parts))
-        return CreateIndex(name, table, attributes, sizes, period, period_span, keep, keep_span, self._text)
+        attributes = tuple(attribute for part, _ in parts for attribute in part)
+        sizes, weights = tuple(len(part) for part, _ in parts), tuple(weight for _, weight in parts)
+        times = period, period_span, keep, keep_span
+        return CreateIndex(name, table, attributes, sizes, weights, *times, self._text)
 
     def _peek(self) -> str:
         return self._words[self._next]["word"] if self._next < len(self._words) else ""
@@ -141,15 +146,25 @@ class _Words:
             raise self._unexpected(found)
         return ast.Name(name, Span(*found.span()))
 
-    def _part(self) -> list[Indexed]:
-        if not self._has("JOINT"):
-            return [self._indexed()]
+    def _part(self) -> tuple[list[Indexed], int]:
+        found = self._joint() if self._has("JOINT") else [self._indexed()]
+        return found, self._weight() if self._has("WEIGHT") else len(found)
+
+    def _joint(self) -> list[Indexed]:
         self._word("(")
         found = [self._indexed()]
         while self._has(","):
             found.append(self._indexed())
         self._word(")")
         return found
+
+    def _weight(self) -> int:
+        found = self._take()
+        word = found["word"]
+        if not word.isdecimal() or not 1 <= int(word) <= WEIGHT_MAXIMUM:
+            hint = f"write a whole number from 1 to {WEIGHT_MAXIMUM}: a part of WEIGHT 2 gets twice the motes of one of WEIGHT 1"
+            raise QueryError(f"WEIGHT {word} is out of range", hint, Span(*found.span()), self._text)
+        return int(word)
 
     def _indexed(self) -> Indexed:
         name = self._name()

@@ -92,6 +92,22 @@ def test_each_part_has_motes_of_its_own_in_proportion(count: int) -> None:
                 assert one is other or not set(one.owners) & set(other.owners)
 
 
+def test_a_hot_part_has_more_motes_where_its_weight_says_so() -> None:
+    field = motes(("cc2538",), 9)
+    for weights in ((1, 2), (2, 1), (1, 8), (100, 100)):
+        light, temp = weights
+        sql = f"CREATE INDEX i ON sensors (light FROM 0 TO 2000 WEIGHT {light}, JOINT (temp, humidity) WEIGHT {temp}) SAMPLE PERIOD 1 min"
+        sizes = [len(part.owners) for part in made(sql, field).parts]
+        # Of columns of three motes each, in which lines leave no other choice.
+        assert abs(sizes[0] - 9 * light / sum(weights)) <= 2, weights
+    even = made("CREATE INDEX i ON sensors (light, JOINT (temp, humidity)) SAMPLE PERIOD 1 min", field)
+    said = made(
+        "CREATE INDEX i ON sensors (light WEIGHT 1, JOINT (temp, humidity) WEIGHT 2) SAMPLE PERIOD 1 min",
+        field,
+    )
+    assert said.parts == even.parts
+
+
 def test_parts_are_asked_one_after_the_other_for_what_the_first_had() -> None:
     index = made(
         CLIMATE.replace(
@@ -239,6 +255,9 @@ def test_a_program_names_as_many_as_it_has_room_for() -> None:
         (CLIMATE.replace("sensors", "motes"), None, "an index over 'motes'"),
         (CLIMATE.replace("JOINT (", "JOINT (JOINT ("), None, "unexpected '('"),
         (CLIMATE.replace("JOINT (", "humidity, voltage, mag_x, mag_y, JOINT ("), None, "5 parts are too many for 4 motes"),
+        (CLIMATE.replace("35))", "35) WEIGHT 0)"), None, "WEIGHT 0 is out of range"),
+        (CLIMATE.replace("35))", "35) WEIGHT 2.5)"), None, "WEIGHT 2.5 is out of range"),
+        (CLIMATE.replace("2000,", "2000 WEIGHT 2,"), None, "unexpected 'WEIGHT'"),
         (CLIMATE.replace("KEEP", "FOR"), None, "unexpected 'FOR'"),
         ("CREATE INDEX i ON sensors (light, temp", None, "the statement ends too early"),
         (

@@ -237,15 +237,15 @@ def define(statement: CreateIndex, number: int, taken: Collection[str], motes: S
     for size in statement.parts:
         groups.append(tuple(range(next_column, next_column + size)))
         next_column += size
-    parts = _parts(groups, owners, name.span)
+    parts = _parts(groups, owners, statement.weights, name.span)
     return Index(name.name, number, axes, period, int(statement.keep_ms), parts)
 
 
-def with_owners(index: Index, count: int, span: ast.Span) -> Index:
-    """The same where so many of its motes store, all over the field. Raises QueryError."""
+def with_owners(index: Index, count: int, weights: Sequence[int], span: ast.Span) -> Index:
+    """The same where so many of its motes store, all over the field, and its parts have these weights. Raises QueryError."""
     order = sorted(index.storing.items())
     left = dict(order[i * len(order) // count] for i in range(count))
-    return replace(index, parts=_parts([part.columns for part in index.parts], left, span))
+    return replace(index, parts=_parts([part.columns for part in index.parts], left, weights, span))
 
 
 def with_spare(index: Index) -> Index:
@@ -255,11 +255,11 @@ def with_spare(index: Index) -> Index:
 
 
 def _parts(
-    groups: Sequence[tuple[int, ...]], owners: Mapping[int, Position], span: ast.Span
+    groups: Sequence[tuple[int, ...]], owners: Mapping[int, Position], weights: Sequence[int], span: ast.Span
 ) -> tuple[IndexPart, ...]:
-    """What is stored where: each part has motes in proportion to its attributes. Raises QueryError."""
+    """What is stored where: each part has motes in proportion to its weight. Raises QueryError."""
     nodes, places = list(owners), list(owners.values())
-    found = place(motes_code(), field_of(places), places, groups, [len(group) for group in groups])
+    found = place(motes_code(), field_of(places), places, groups, weights)
     if found is None:
         hint = "JOINT (light, temp) stores attributes together, in one part"
         text = (
