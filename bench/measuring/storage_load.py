@@ -18,10 +18,30 @@ from skerry.index.code import LAST
 
 Points = NDArray[np.int64]
 Data = Literal["uniform", "gaussian", "independent", "redwood"]
+Asked = Literal["uniform", "hot"]
+Sizes = Literal["uniform", "exponential"]
 ATTRIBUTES, TUPLES = 4, 4000
 #: Poisson with a mean of 1: 0, 1, 2, 3.
 HOT = np.array([0.368, 0.368, 0.184, 0.061])
 REDWOOD = ("temperature", "humidity", "par_top", "voltage")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of figure 4's three: tuples, which attributes are asked, how long ranges are, and how many queries the paper asks."""
+
+    name: str
+    data: Data
+    attributes: Asked
+    sizes: Sizes
+    queries: int
+
+
+PANELS = (
+    Panel("u, u, u", "uniform", "uniform", "uniform", 100),
+    Panel("g, u, e", "gaussian", "uniform", "exponential", 200),
+    Panel("redwood, h, u", "redwood", "hot", "uniform", 400),
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,7 @@ def _redwood(rng: np.random.Generator, count: int) -> Points:
 
 
 def queries_of(
-    attributes: Literal["uniform", "hot"], sizes: Literal["uniform", "exponential"], count: int, motes: int,
+    attributes: Asked, sizes: Sizes, count: int, motes: int,
     rng: np.random.Generator,
 ) -> list[Query]:  # fmt: skip
     """Each attribute is measured or limited as often as not, but one at least is measured; the issuer is any mote."""
@@ -77,7 +97,7 @@ def queries_of(
     ]
 
 
-def drawn_range(sizes: Literal["uniform", "exponential"], rng: np.random.Generator) -> tuple[int, int]:
+def drawn_range(sizes: Sizes, rng: np.random.Generator) -> tuple[int, int]:
     """Points from one to another."""
     low = rng.random()
     size = rng.random() if sizes == "uniform" else rng.exponential(0.5)

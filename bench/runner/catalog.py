@@ -21,7 +21,7 @@ AREAS = {
     "query": "how queries are planned and executed, on motes and for users",
     "energy": "what motes take, and how long their batteries last",
     "storage": "what an index costs in a network that keeps its own readings: a model of that alone",
-    "joins": "what it costs to join pairs of motes, by strategy: a model of one network alone",
+    "joins": "what it costs to join pairs of motes, by strategy: a model, and emulated motes",
 }
 
 

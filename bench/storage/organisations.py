@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench.measuring.parallel import on_all_cores
-from bench.measuring.storage_load import Data, queries_of, tuples_of
+from bench.measuring.storage_load import PANELS, Panel, queries_of, tuples_of
 from bench.measuring.storage_network import Meter, Network
 from bench.measuring.storage_series import SERIES, Asker
 from bench.runner.benchmark import Benchmark, SeedOptions, option
@@ -27,22 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One of the figure's three."""
-
-    name: str
-    data: Data
-    attributes: Literal["uniform", "hot"]
-    sizes: Literal["uniform", "exponential"]
-    queries: int
-
-
-PANELS = (
-    Panel("u, u, u", "uniform", "uniform", "uniform", 100),
-    Panel("g, u, e", "gaussian", "uniform", "exponential", 200),
-    Panel("redwood, h, u", "redwood", "hot", "uniform", 400),
-)
 ACCOUNTINGS = {"the paper's": False, "ours": True}
 #: Times that the decomposed index is to cost less than the single one, once caches are warm, by the paper's accounting.
 GOAL = 1.5
