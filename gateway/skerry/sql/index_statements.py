@@ -147,10 +147,10 @@ class _Words:
         return ast.Name(name, Span(*found.span()))
 
     def _part(self) -> tuple[list[Indexed], int]:
-        found = self._joint() if self._has("JOINT") else [self._indexed()]
+        found = self._together() if self._has("JOINT") else [self._indexed()]
         return found, self._weight() if self._has("WEIGHT") else len(found)
 
-    def _joint(self) -> list[Indexed]:
+    def _together(self) -> list[Indexed]:
         self._word("(")
         found = [self._indexed()]
         while self._has(","):
