@@ -177,7 +177,8 @@ def _of_tables(token: Token, before: str, behind: str) -> str | None:
         return _TABLES
     if word == "DESC" and begins:
         return "write DESCRIBE and the name of a table of sensors"
-    if (token.type == "SELECT" and not begins) or (token.type == "LPAR" and in_from):
+    nested = not begins and before.strip().upper() != "ON EVENT"
+    if (token.type == "SELECT" and nested) or (token.type == "LPAR" and in_from):
         return _NESTED
     if token.type == "PERIOD" and in_from and behind.lstrip().startswith("("):
         return "did you mean PERIODS? it is PERIODS(table.symbol, longest [, confidence])"
