@@ -209,18 +209,22 @@ bool carried_heard(uint16_t from, const uint8_t *body, uint8_t length)
     if (length <= sizeof *frame || length > sizeof *frame + WIRE_CARRIED_MAXIMUM)
         return false;
     struct way *way = way_of(from, frame->source, frame->number);
+    length = (uint8_t)(length - sizeof *frame);
 #ifdef BOARD_TUPLES
-    /* The radio has acknowledged it, so that nobody else has it any more. */
     if (!way && frame->record[0] == WIRE_CARRIES_TUPLE)
         way = way_forgotten(from, frame->source, frame->number, frame->hops);
 #endif
-    if (!way)
+    if (!way) {
+        /* The radio has acknowledged it, so that nobody else has it any more: a tuple goes on by a
+         * way of this mote's own, and a row up the tree. */
+        if (frame->record[0] == WIRE_CARRIES_TUPLE || frame->record[0] == WIRE_CARRIES_ROW)
+            net_not_carried(frame->origin, WIRE_OUTCOME_NO_WAY, frame->record, length);
         return false;
+    }
     bool again = frame->sequence == way->sequence;
     way_used(way);
     if (again)
         return true; /* its sender has missed the acknowledgement */
-    length = (uint8_t)(length - sizeof *frame);
     if (!way->ends || !net_carried(frame->origin, frame->hops, frame->record, length)) {
         struct carried *record = append(way, frame->record, length);
         if (!record)

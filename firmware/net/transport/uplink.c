@@ -72,12 +72,24 @@ bool uplink_of_session(uint8_t flags)
     return ((flags ^ session_bits()) & (uint8_t)-WIRE_BUNDLE_SESSION) == 0;
 }
 
+/* Bundles are counted by themselves, from the one before, which the frame holds still: counted with
+ * all frames one bundle in 64 had the number of the bundle before, and a parent that had heard that
+ * one minutes ago took it for a repetition, acknowledged it and lost its records. */
+static struct wire_bundle *begin(void)
+{
+    uint8_t *number = &((struct wire_mac_header *)frame->bytes)->sequence, before = *number;
+    bool first = frame->length == 0;
+    struct wire_bundle *bundle = mac_begin(frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
+    if (!first)
+        *number = (uint8_t)(before / MEETING + 1);
+    *number = (uint8_t)(*number * MEETING + meeting());
+    return bundle;
+}
+
 /* Moves as many records as fit from the queue into the frame. */
 static void build(void)
 {
-    struct wire_bundle *bundle = mac_begin(frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
-    uint8_t *number = &((struct wire_mac_header *)frame->bytes)->sequence;
-    *number = (uint8_t)(*number * MEETING + meeting());
+    struct wire_bundle *bundle = begin();
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
     uplink.reports = true;
