@@ -29,6 +29,7 @@ static bool gather_check(const struct program_field *field, struct program_facts
 #ifdef BOARD_TUPLES
 
 #include "drivers/settings.h"
+#include "kernel/event.h"
 #include "kernel/timer.h"
 #include "lib/wide.h"
 #include "net/mac/time.h"
@@ -70,9 +71,11 @@ struct question {
 };
 
 static void step(void);
+static void conclude_whole(void);
 
 static struct {
     struct timer timer;
+    struct event whole; /* all zones have answered a question */
     struct looking {
         uint8_t query; /* 0: none */
         bool looks;    /* else what was found waits for a way */
@@ -84,7 +87,7 @@ static struct {
     const struct question *question;
     const struct tuple *tuple;
     const struct cell *cells;
-} gathering;
+} gathering = {.whole = {.handler = conclude_whole}};
 
 /* False: it asks of no index that is known, or is malformed. */
 static bool read_question(const struct query_entry *entry, struct question *question)
@@ -322,10 +325,32 @@ static uint8_t owner_place(const struct indexed_part *part, uint16_t node)
     return place;
 }
 
+static bool is_whole(const struct gathered *state, const struct question *question)
+{
+    uint8_t zones = 0;
+    for (uint32_t heard = state->heard; heard != 0; heard &= heard - 1)
+        zones++;
+    return zones >= question->gather->zones;
+}
+
+/* What a row starts goes deep, and so does what brings the last answer: not both at once. */
+static void conclude_whole(void)
+{
+    struct question question;
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        if (!gathers(entry) || !read_question(entry, &question) ||
+            question.gather->mote != settings()->nodeid)
+            continue;
+        const struct gathered *state = state_of(entry);
+        if (state->open && is_whole(state, &question))
+            conclude(entry, &question);
+    }
+}
+
 bool app_gathered(const uint8_t *bytes, uint8_t length)
 {
     const struct wire_gathered *record = (const struct wire_gathered *)bytes;
-    struct query_entry *entry = length > sizeof *record ? entry_of(record->query) : NULL;
+    const struct query_entry *entry = length > sizeof *record ? entry_of(record->query) : NULL;
     struct question question;
     if (entry == NULL || !read_question(entry, &question) ||
         question.gather->mote != settings()->nodeid)
@@ -346,11 +371,8 @@ bool app_gathered(const uint8_t *bytes, uint8_t length)
             (int64_t)((uint64_t)states[i].high << 32 | states[i].low), states[i].count);
         state->cells[i] = cell;
     }
-    uint8_t zones = 0;
-    for (uint32_t heard = state->heard; heard != 0; heard &= heard - 1)
-        zones++;
-    if (zones >= question.gather->zones)
-        conclude(entry, &question);
+    if (is_whole(state, &question))
+        event_post(&gathering.whole);
     return true;
 }
 
