@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from skerry.catalog import Catalog
 from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Mote
@@ -30,8 +31,9 @@ def known(net: NetworkHandle) -> dict[int, tuple[int, int]]:
     return catalog.namesakes(net.now)
 
 
-def test_motes_that_hear_each_other_say_so(network: MakeNetwork) -> None:
-    net = network(line_of(3, spacing=5), radio=disc(12))
+@pytest.mark.parametrize("seed", [1, 4, 6])
+def test_motes_that_hear_each_other_say_so(network: MakeNetwork, seed: int) -> None:
+    net = network(line_of(3, spacing=5), radio=disc(12), seed=seed)
     net.advance("30s")
     own = factories(net)
     assert len(set(own.values())) == 3

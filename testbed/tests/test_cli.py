@@ -33,7 +33,7 @@ def description(tmp_path: Path) -> Path:
 
 def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
     command = [SKERRY, "testbed", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
 
 
 def test_a_run_writes_report_and_capture(description: Path, tmp_path: Path) -> None:

@@ -72,16 +72,18 @@ bool uplink_of_session(uint8_t flags)
     return ((flags ^ session_bits()) & (uint8_t)-WIRE_BUNDLE_SESSION) == 0;
 }
 
-/* Bundles are counted by themselves, from the one before, which the frame holds still: counted with
- * all frames one bundle in 64 had the number of the bundle before, and a parent that had heard that
- * one minutes ago took it for a repetition, acknowledged it and lost its records. */
+/* A bundle's number is never that of the bundle before, which the frame holds still: a parent that
+ * had heard that one, minutes ago even, would take it for a repetition, acknowledge it and lose its
+ * records. Otherwise it comes of the count of all frames, so that two motes of one address, whose
+ * bundles go at one pace, do not stay at one number and take each other's acknowledgements. */
 static struct wire_bundle *begin(void)
 {
-    uint8_t *number = &((struct wire_mac_header *)frame->bytes)->sequence, before = *number;
+    uint8_t *number = &((struct wire_mac_header *)frame->bytes)->sequence,
+            before = *number / MEETING;
     bool first = frame->length == 0;
     struct wire_bundle *bundle = mac_begin(frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
-    if (!first)
-        *number = (uint8_t)(before / MEETING + 1);
+    if (!first && *number % ((UINT8_MAX + 1) / MEETING) == before)
+        ++*number;
     *number = (uint8_t)(*number * MEETING + meeting());
     return bundle;
 }

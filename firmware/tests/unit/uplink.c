@@ -271,6 +271,41 @@ static void who_meets_in_a_cell_numbers_frames_apart(void) { check_apart(20); }
  * three numbers. */
 static void so_does_who_follows_in_the_next_cell(void) { check_apart(3); }
 
+/* A parent would take it for the bundle before, and drop it. */
+static void no_bundle_has_the_number_of_the_one_before_whatever_was_sent_between(void)
+{
+    begin();
+    for (uint16_t others = 0; others < 600; others++) {
+        uint8_t before = number;
+        says(RADIO_SENT);
+        uplink_stop();
+        next = (uint8_t)(next + others);
+        begin();
+        CHECK(number != before);
+    }
+}
+
+/* Of two of one address each would take the other's acknowledgements, for as long as their numbers
+ * went together; of 64 numbers one meets. */
+static void numbers_of_motes_that_send_bundles_at_one_pace_do_not_stay_equal(void)
+{
+    enum { BUNDLES = 128 };
+    uint8_t numbers[2][BUNDLES];
+    begin();
+    for (uint8_t mote = 0; mote < 2; mote++)
+        for (uint8_t i = 0; i < BUNDLES; i++) {
+            says(RADIO_SENT);
+            uplink_stop();
+            next = (uint8_t)(next + (i * (mote + 3)) % 7);
+            begin();
+            numbers[mote][i] = number;
+        }
+    int equal = 0;
+    for (uint8_t i = 0; i < BUNDLES; i++)
+        equal += numbers[0][i] == numbers[1][i];
+    CHECK(equal < BUNDLES / 10);
+}
+
 /* Records in the frame that the radio has. */
 static int records(void)
 {
@@ -373,6 +408,8 @@ static const struct test tests[] = {
     TEST(a_bundle_tells_of_which_session_it_is),
     TEST(who_meets_in_a_cell_numbers_frames_apart),
     TEST(so_does_who_follows_in_the_next_cell),
+    TEST(no_bundle_has_the_number_of_the_one_before_whatever_was_sent_between),
+    TEST(numbers_of_motes_that_send_bundles_at_one_pace_do_not_stay_equal),
     TEST(what_fits_no_frame_follows_in_the_next_of_the_same_cell),
     TEST(a_childs_records_are_taken_in_their_order_but_what_need_not_go_on),
     TEST(of_a_bundle_that_is_cut_off_or_finds_no_room_nothing_is_taken),
