@@ -87,7 +87,7 @@ def test_the_compiler_names_an_attribute_that_no_mote_reads(
     ]
     done = subprocess.run(
         [*command, "query/expressions/attribute.c"],
-        cwd=FIRMWARE, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, timeout=60, check=False,
+        cwd=FIRMWARE, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "enumeration value 'WIRE_ATTRIBUTE_PRESSURE' not handled in switch" in done.stderr

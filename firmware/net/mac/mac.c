@@ -17,6 +17,9 @@
 /* A repetition may come rounds later; a reused number certainly after that. */
 #define SEEN_SECONDS 60
 #define SEEN_MINUTES 4
+/* Half a byte each for the minute in which a bundle was heard and for what it holds. */
+#define SEEN_BITS 4
+#define SEEN_MASK ((1U << SEEN_BITS) - 1)
 
 struct mac_counters mac_counters;
 
@@ -35,8 +38,9 @@ static struct {
     struct {
         uint16_t source;
         uint8_t sequence;
-        uint8_t minute;
-    } seen[CHILDREN_REMEMBERED]; /* the last bundle of each child, the one heard last first */
+        uint8_t minute : SEEN_BITS;
+        uint8_t check : SEEN_BITS; /* of what it holds */
+    } seen[CHILDREN_REMEMBERED];   /* the last bundle of each child, the one heard last first */
 } mac;
 
 void mac_init(void)
@@ -156,16 +160,27 @@ void radio_sent(enum radio_outcome outcome)
     back_off();
 }
 
-/* True when this sequence number of that source was here lately; remembers it otherwise. Only
- * bundles are asked about: a child repeats one until it is acknowledged, whatever else it sends in
- * between, and everything else may come twice. */
-static bool duplicate(uint16_t source, uint8_t sequence)
+/* Of what a bundle holds, so that one that a child sends after a while at another parent, under the
+ * number of the last that it sent here, is taken for a repetition in one of 16 cases alone. */
+static uint8_t check_of(const uint8_t *body, uint8_t length)
 {
-    uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS), i = 0;
+    uint8_t check = 0;
+    while (length--)
+        check = (uint8_t)((check << 1 | check >> 7) ^ *body++);
+    return (check ^ check >> SEEN_BITS) & SEEN_MASK;
+}
+
+/* True when this bundle of that source was here lately; remembers it otherwise. Only bundles are
+ * asked about: a child repeats one to the letter until it is acknowledged, whatever else it sends
+ * in between, and everything else may come twice. */
+static bool duplicate(uint16_t source, uint8_t sequence, uint8_t check)
+{
+    uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS) & SEEN_MASK, i = 0;
     while (i < CHILDREN_REMEMBERED - 1 && mac.seen[i].source != source)
         i++;
     bool again = mac.seen[i].source == source && mac.seen[i].sequence == sequence &&
-                 (uint8_t)(minute - mac.seen[i].minute) <= SEEN_MINUTES;
+                 mac.seen[i].check == check &&
+                 ((uint8_t)(minute - mac.seen[i].minute) & SEEN_MASK) <= SEEN_MINUTES;
     if (again)
         minute = mac.seen[i].minute;
     /* The source heard last first: of more sources than there is room for, the one that has been
@@ -173,7 +188,8 @@ static bool duplicate(uint16_t source, uint8_t sequence)
     memmove(&mac.seen[1], &mac.seen[0], i * sizeof mac.seen[0]);
     mac.seen[0].source = source;
     mac.seen[0].sequence = sequence;
-    mac.seen[0].minute = minute;
+    mac.seen[0].minute = minute & SEEN_MASK;
+    mac.seen[0].check = check & SEEN_MASK;
     return again;
 }
 
@@ -195,7 +211,7 @@ void radio_received(const struct radio_frame *frame)
         if (packet->type == WIRE_PACKET_BUNDLE)
             net_overheard(header->source, header->destination, body, length);
     } else if (unicast && packet->type == WIRE_PACKET_BUNDLE &&
-               duplicate(header->source, header->sequence))
+               duplicate(header->source, header->sequence, check_of(body, length)))
         net_repeated(header->source, body, length);
     else
         net_packet(frame, header->source, unicast, packet->type, body, length);

@@ -11,7 +11,7 @@ REGISTRY = Path(__file__).parents[2] / "tools" / "registry.py"
 
 def registry(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(REGISTRY), str(folder / "registry.c"), "--extensions", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_an_aggregate_named_like_one_of_the_firmware_is_one_line(tmp_path: Path) -> None:

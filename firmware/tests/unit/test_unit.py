@@ -96,7 +96,7 @@ def test_what_is_replaced_is_found() -> None:
 
 @pytest.mark.parametrize(("program", "name"), CASES)
 def test_of_a_module(program: str, name: str) -> None:
-    done = subprocess.run([built(program), name], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([built(program), name], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, f"{program}: {name}\n{done.stderr[-3000:]}"
 
 

@@ -34,7 +34,7 @@ main()
 @pytest.mark.parametrize("module", ["skerry.cli.main", "typer", "skerry.cli.show"])
 def test_ctrl_c_before_anything_has_begun_is_no_traceback(module: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", EARLY, module], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", EARLY, module], check=False, capture_output=True, text=True, timeout=600
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
@@ -43,7 +43,7 @@ def test_ctrl_c_before_anything_has_begun_is_no_traceback(module: str) -> None:
 def test_a_full_disk_under_standard_output_is_one_line(arguments: list[str]) -> None:
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
-            [COMMAND, *arguments], check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+            [COMMAND, *arguments], check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=600
         )
     assert ended.returncode == 1
     assert ended.stderr == "skerry: standard output: No space left on device\n"
@@ -79,7 +79,7 @@ def test_who_reads_no_further_has_what_he_wanted(output: str, code: int) -> None
     with os.fdopen(closed, "wb") as out:
         ended = subprocess.run(
             [sys.executable, "-c", CLOSED.format(output=output)],
-            check=False, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60,
+            check=False, stdout=out, stderr=subprocess.PIPE, text=True, timeout=600,
             env={**os.environ, "PYTHONUNBUFFERED": ""},
         )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (code, "")
@@ -87,13 +87,13 @@ def test_who_reads_no_further_has_what_he_wanted(output: str, code: int) -> None
 
 def test_without_a_standard_output_there_is_nothing_to_tell() -> None:
     ended = subprocess.run(
-        ["sh", "-c", f"{COMMAND} --version >&-"], check=False, capture_output=True, text=True, timeout=60
+        ["sh", "-c", f"{COMMAND} --version >&-"], check=False, capture_output=True, text=True, timeout=600
     )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_it_says_which_version_it_is() -> None:
-    ended = subprocess.run([COMMAND, "--version"], check=True, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([COMMAND, "--version"], check=True, capture_output=True, text=True, timeout=600)
     assert ended.stdout == f"skerry {version('skerry')}, protocol {PROTOCOL_VERSION}\n"
 
 
@@ -151,5 +151,5 @@ def test_a_gateway_starts_with_its_outputs_closed() -> None:
     )
     for closed in (">&-", "2>&-", ">&- 2>&-"):
         command = ["sh", "-c", f'"$1" -c "$2" {closed}', "sh", sys.executable, script]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr

@@ -96,7 +96,7 @@ def test_ctrl_c_says_what_is_known_by_then(url: str) -> None:
 
 def test_a_mote_that_is_not_in_the_network_is_refused_and_nothing_sent(peer: RootPeer, url: str) -> None:
     process = start(url, "room", "=", "4", "--mote", "9")
-    out, told = process.communicate(timeout=60)
+    out, told = process.communicate(timeout=600)
     assert (process.returncode, out) == (1, "")
     assert told == "skerry: mote 9 is not in the network of root 0: its motes are 0 to 3, 7\n"
     assert searches(peer) == []

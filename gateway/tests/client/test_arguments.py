@@ -128,7 +128,7 @@ def run(*arguments: str | bytes, **environment: str) -> subprocess.CompletedProc
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 

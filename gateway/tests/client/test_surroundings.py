@@ -117,7 +117,7 @@ def test_the_command_says_it_in_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 2
     assert done.stderr.splitlines() == [

@@ -138,7 +138,7 @@ def test_users_see_and_stop_only_their_own(guarded: Daemon) -> None:
 
 def test_nothing_without_a_token_and_no_token_in_the_log(guarded: Daemon) -> None:
     stranger = new_token()
-    with httpx.Client(base_url=guarded.url, timeout=60) as http:
+    with httpx.Client(base_url=guarded.url, timeout=600) as http:
         requests = [
             ("POST", "/queries"), ("GET", "/queries"), ("DELETE", "/queries/1"), ("GET", "/queries/1/rows"), ("GET", "/motes"),
             ("GET", "/catalog"), ("GET", "/points"), ("GET", "/status"), ("GET", f"/explain?sql={SQL}"), ("POST", "/events/e"),

@@ -188,7 +188,7 @@ def test_any_reader_of_arrow_can_resume(station: Station) -> None:
 
 def test_the_end_of_a_query_ends_its_feeds(station: Station) -> None:
     asked = station.client.query("SELECT nodeid, -temp AS t FROM sensors SAMPLE PERIOD 1 s")
-    events = httpx.stream("GET", f"{station.daemon.url}/queries/{asked.id}/rows", timeout=30)
+    events = httpx.stream("GET", f"{station.daemon.url}/queries/{asked.id}/rows", timeout=600)
     with events as answer:
         asked.stop()
         assert answer.read().decode().endswith("event: end\ndata: stopped\n\n")

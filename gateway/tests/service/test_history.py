@@ -89,7 +89,7 @@ def test_history_goes_on_into_the_live_stream_without_gap_or_repeat(peer: RootPe
     only = subprocess.run(
         [COMMAND, "query", f"{summary} FROM sensors WHERE nodeid < 3 GROUP BY nodeid HISTORY 1 day ONLY",
          "--format", "csv", "--url", daemon.url],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     compacted = subprocess.run(
         [COMMAND, "compact", "--url", daemon.url], capture_output=True, text=True, check=True

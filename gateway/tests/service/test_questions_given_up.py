@@ -46,7 +46,7 @@ class Served:
         return str(asked.json()["id"])
 
     def rows(self, query: str) -> Any:
-        return httpx.stream("GET", f"{self.url}/queries/{query}/rows", headers={"Accept": SSE}, timeout=60)
+        return httpx.stream("GET", f"{self.url}/queries/{query}/rows", headers={"Accept": SSE}, timeout=600)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_so_does_ctrl_c(served: Served) -> None:
     command = subprocess.Popen([COMMAND, "query", LONG, "--url", served.url], stdout=subprocess.PIPE)
     wait_for(lambda: served.answering == 1)
     command.send_signal(signal.SIGINT)
-    command.communicate(timeout=60)
+    command.communicate(timeout=600)
     wait_for(lambda: served.answering == 0)
     wait_for(lambda: not served.gateway.queries.all())
 

@@ -81,7 +81,7 @@ def test_the_command_shows_rows_and_proposes_a_table(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     server.send({"gas": "CO", "level": 0.5}, {"gas": "CH4", "level": 2})
-    out, _ = running.communicate(timeout=60)
+    out, _ = running.communicate(timeout=600)
     assert out.splitlines()[:5] == [
         '{"gas": "CO", "level": 0.5}',
         '{"gas": "CH4", "level": 2}',

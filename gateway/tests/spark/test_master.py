@@ -46,7 +46,7 @@ def test_a_gateway_says_so_and_ends(tmp_path: Path) -> None:
         [COMMAND, "gateway", "--link", link, "--data", str(tmp_path / "data"), "--master", "bogus"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 1
