@@ -12,6 +12,9 @@ from skerry.sensors.values import Kept, ValueRefusedError
 
 def read_csv(path: Path, table: SensorTable, most: int) -> list[tuple[Kept, ...]]:
     """Its tuples, ``most`` at most. Raises OSError, ValueError, csv.Error."""
+    if not path.is_file() and path.exists():
+        # What waits for who writes to it would have everybody wait.
+        raise ValueError("it is no file")
     with path.open(newline="", encoding="utf-8-sig") as opened:
         reader = csv.reader(opened)
         names = next(reader, None)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skerry.planner.model import source_plans as plans
+from skerry.sensors.field_texts import TIME_FORMATS, format_of, steps
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.sensor_statements import ColumnText, CreateSensors, FieldText
@@ -22,8 +23,6 @@ TYPES = {
     "timestamp": plans.TIMESTAMP,
 }  # fmt: skip
 _NAMES = "INT, DECIMAL, DOUBLE, TEXT, BOOLEAN or TIMESTAMP"
-#: How times may be written, besides a pattern of strptime.
-TIME_FORMATS = ("iso", "unix s", "unix ms", "unix us")
 #: A name that every table with a stream has anyway.
 TIME = "time"
 
@@ -221,14 +220,15 @@ def _field_of(text: FieldText) -> Field:
     if kind != plans.TIMESTAMP and text.time:
         hint = f"write {name.name} TIMESTAMP TIME, with FORMAT 'unix s' where it is a number"
         raise QueryError(f"'{name.name}' is no time", hint, name.span)
-    form = (text.format or "iso").lower() if kind == plans.TIMESTAMP else None
-    if form is not None and form not in TIME_FORMATS and "%" not in form:
+    try:
+        form = format_of(text.format) if kind == plans.TIMESTAMP else None
+    except ValueError as error:
         hint = f"a format is {', '.join(TIME_FORMATS)}, or a pattern as in '%d.%m.%Y %H:%M:%S'"
-        raise QueryError(f"unknown format '{text.format}'", hint, name.span)
-    if form is not None and "%" in form:
-        form = text.format
-    if text.path is not None and not text.path.startswith("$"):
-        raise QueryError(
-            f"'{text.path}' is no path", "a path in JSON begins with $, as in '$.air.level[0]'", name.span
-        )
+        raise QueryError(str(error), hint, name.span) from None
+    try:
+        if text.path is not None:
+            steps(text.path)
+    except ValueError as error:
+        hint = "a path in JSON begins with $, as in '$.air.level[0]' or '$.air[''ppm now'']'"
+        raise QueryError(str(error), hint, name.span) from None
     return Field(name.name, kind, text.unit or "", text.array, form, text.path, text.time)

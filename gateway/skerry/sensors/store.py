@@ -313,15 +313,19 @@ class SensorStore:
 
     def _copy(self, statement: Copy, user: str, files: Path) -> Done:
         found = self._of(statement.name, user)
-        path = (files / statement.file).resolve()
+        inside = f"files are read from {files}"
+        try:
+            path = (files / statement.file).resolve()
+        except (ValueError, RuntimeError) as error:
+            why = "its links lead in a circle" if isinstance(error, RuntimeError) else error
+            raise QueryError(f"'{statement.file}' names no file: {why}", inside, statement.span) from None
         if not path.is_relative_to(files.resolve()):
-            hint = f"files are read from {files}: give a name in there"
+            hint = f"{inside}: give a name in there"
             raise QueryError(f"'{statement.file}' is elsewhere", hint, statement.span)
         try:
             rows = read_csv(path, found.table, TUPLES_MAXIMUM)
         except OSError as error:
-            hint = f"files are read from {files}"
-            raise QueryError(f"'{statement.file}': {error.strerror}", hint, statement.span) from None
+            raise QueryError(f"'{statement.file}': {error.strerror}", inside, statement.span) from None
         except (ValueError, csv.Error) as error:
             hint = f"the first line names columns of {found.table.name}, each further one is a tuple"
             raise QueryError(f"'{statement.file}': {error}", hint, statement.span) from None

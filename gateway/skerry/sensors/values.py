@@ -18,6 +18,8 @@ from skerry.sql.sensor_statements import Value
 
 #: As it is kept, also in JSON: decimals, times and arrays are texts.
 Kept = int | float | str | bool | None
+#: Of a text that is wrong so many characters are shown.
+_SHOWN = 120
 
 
 class ValueRefusedError(ValueError):
@@ -44,9 +46,9 @@ def read(column: Column, text: str) -> Kept:
     """A value that is written as a text, in a CSV file as in a statement. Raises ValueRefusedError."""
     try:
         return _array(column.type, text) if column.type.endswith("[]") else _scalar(column.type, text)
-    except (ValueError, KeyError, InvalidOperation, OverflowError):
+    except (ValueError, KeyError, InvalidOperation, OverflowError, RecursionError):
         raise ValueRefusedError(
-            f"column {column.name} is {column.type.upper()}, which '{text}' is not"
+            f"column {column.name} is {column.type.upper()}, which {_shown(text)} is not"
         ) from None
 
 
@@ -90,7 +92,9 @@ def _is_number(value: object, whole: bool) -> bool:
 
 
 def _shown(value: Value) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value)
+    if not isinstance(value, str):
+        return str(value)
+    return f"'{value}'" if len(value) <= _SHOWN else f"'{value[:_SHOWN]}…'"
 
 
 def arrow(column: Column, values: Iterable[Kept]) -> pa.Array:

@@ -68,7 +68,12 @@ def _allows(one: str, scheme: str, host: str, port: int | None) -> bool:
 
 
 def _file_refusal(path: Path, allowed: Sequence[str], folder: Path) -> str | None:
-    real = (folder / path).resolve()
+    try:
+        real = (folder / path).resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        # Of links in a circle Python says no more than that.
+        why = "its links lead in a circle" if isinstance(error, RuntimeError) else error
+        return f"'{path}' names no file: {why}"
     folders = [folder, *(Path(one) for one in allowed if one.startswith("/"))]
     if any(real.is_relative_to(one.resolve()) for one in folders):
         return None

@@ -14,10 +14,10 @@ import msgspec
 
 from skerry.planner.model import source_plans as plans
 from skerry.sensors.definitions import Field
+from skerry.sensors.field_texts import steps
 from skerry.sources.stream_type import AddressError
 
 FORMATS = ("json", "csv")
-_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]|\['([^']*)'\]")
 _TRUE, _FALSE = frozenset({"true", "t", "1", "yes"}), frozenset({"false", "f", "0", "no"})
 #: Microseconds from 1970 within which a time is one: the years 1 to 9999.
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -55,6 +55,7 @@ class Decoder:
             found = self._json.decode(line)
         except (msgspec.DecodeError, ValueError, InvalidOperation, RecursionError) as error:
             why = str(error).removeprefix("JSON is malformed: ")
+            why = "a number is out of range" if isinstance(error, InvalidOperation) else why
             raise MisfitError(f"it is no JSON, {why}") from None
         if not isinstance(found, dict):
             raise MisfitError(f"it is {_called(found)}, and no object")
@@ -92,7 +93,7 @@ class Decoder:
                     raise ValueError
                 return [None if one is None else convert(one) for one in values]
             return convert(value)
-        except (ValueError, TypeError, InvalidOperation, OverflowError):
+        except (ValueError, TypeError, InvalidOperation, OverflowError, RecursionError, re.error):
             shown = repr(value) if not isinstance(value, Decimal) else str(value)
             raise MisfitError(
                 f"field {field.name} is {field.full_type.upper()}, which {shown[:60]} is not"
@@ -100,17 +101,10 @@ class Decoder:
 
 
 def _path(field: Field) -> tuple[str | int, ...]:
-    if field.path is None:
-        return (field.name,)
-    found, at = list[str | int](), 1
-    while at < len(field.path):
-        step = _STEP.match(field.path, at)
-        if step is None:
-            raise AddressError(f"path '{field.path}' of field {field.name}: write it as in $.air.level[0]")
-        name, place, quoted = step.groups()
-        found.append(int(place) if place is not None else name if name is not None else quoted)
-        at = step.end()
-    return tuple(found)
+    try:
+        return (field.name,) if field.path is None else steps(field.path)
+    except ValueError as error:
+        raise AddressError(f"field {field.name}: {error}: write it as in $.air.level[0]") from None
 
 
 def _within(value: Any, step: str | int) -> Any:

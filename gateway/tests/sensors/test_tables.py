@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,12 @@ def test_a_csv_file_of_the_streams_folder_is_copied_whole_or_not_at_all(
             {"id": 1, "place": "gate, the 1st"}, {"id": 2, "place": None},
         ]  # fmt: skip
         (folder / "wrong.csv").write_text("id,place\n3,x\nfour,y\n")
+        (folder / "round.csv").symlink_to("round.csv")
+        os.mkfifo(folder / "pipe.csv")
         for sql, why in (
+            ("COPY detectors FROM 'round.csv'", "'round.csv' names no file: its links lead in a circle"),
+            ("COPY detectors FROM 'a\0b.csv'", "names no file: embedded null byte"),
+            ("COPY detectors FROM 'pipe.csv'", "'pipe.csv': it is no file"),
             ("COPY detectors FROM 'wrong.csv'", "line 3: column id is INT, which 'four' is not"),
             ("COPY detectors FROM 'none.csv'", "No such file"),
             ("COPY detectors FROM '../state.sqlite'", "is elsewhere"),
@@ -120,6 +126,15 @@ WRONG = [
     ("CREATE SENSORS x (a STREAM (b TIMESTAMP FORMAT 'unix'))", "unknown format 'unix'"),
     ("CREATE SENSORS x (a STREAM (b TEXT[]))", "arrays are of numbers"),
     ("CREATE SENSORS x (a STREAM (b INT FROM 'a.b'))", "begins with \\$"),
+    ("CREATE SENSORS x (a STREAM (b INT FROM '$.b..c'))", r"'\$\.b\.\.c' is no path"),
+    ("CREATE SENSORS x (a STREAM (b INT FROM '$'))", r"'\$' is no path"),
+    (
+        "CREATE SENSORS x (a STREAM (b TIMESTAMP FORMAT '%Q.%Y'))",
+        "'%Q.%Y' is no pattern: 'Q' is a bad directive",
+    ),
+    ("CREATE SENSORS x (a STREAM (b TIMESTAMP FORMAT '%d %d %Y'))", "'%d %d %Y' is no pattern: redefinition"),
+    ("CREATE SENSORS x (a STREAM (b TIMESTAMP FORMAT '%H:%M'))", "'%H:%M' names no year"),
+    (f"INSERT INTO curves VALUES ('{'[' * 30_000}')", r"column points is DOUBLE\[\], which '\[+…' is not"),
     ("INSERT INTO detectors VALUES (1, 2, 'x')", "column place is TEXT, which 2 is not"),
     ("INSERT INTO detectors VALUES (1.5, 'a', 'x')", "column id is INT, which '1.5' is not"),
     ("INSERT INTO detectors VALUES (1, 'a')", "2 values for 3 columns"),
@@ -144,6 +159,7 @@ def test_what_is_wrong_is_told_with_what_would_be_right(peer: RootPeer, tmp_path
     with opened(peer, tmp_path) as gateway, served(gateway) as url:
         ada = skerry.connect(url, user="ada")
         ada.execute(CREATE)
+        ada.execute("CREATE SENSORS curves (points DOUBLE[])")
         for sql, why in WRONG:
             ask = ada.query if sql.startswith("SELECT") else ada.execute
             with pytest.raises(GatewayError, match=why):
@@ -184,6 +200,7 @@ def test_addresses_that_cannot_be_opened_are_told_as_they_come(peer: RootPeer, t
             ("INSERT INTO detectors VALUES (3, 'c', 'tpc://127.0.0.1:5001')", f"detectors; an address cannot be opened: {unknown}"),
             ("INSERT INTO detectors VALUES (4, 'd', 'tcp://h:1'), (5, 'e', 'file:/etc/passwd')",
              "detectors; 2 addresses, the first one cannot be opened: the operator allows no tcp://h: "),
+            ("UPDATE detectors SET reading = 'file:a\0b' WHERE id = 4", "cannot be opened: 'a\0b' names no file: embedded null byte"),
             ("UPDATE detectors SET reading = 'tcp//x' WHERE id = 4", "updated; an address cannot be opened: 'tcp//x' is no address"),
             ("COPY detectors FROM 'some.csv'", "an address cannot be opened: 'nowhere' is no address: write scheme://host:port"),
         ):  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +65,14 @@ def test_fields(field: Field, line: bytes, value: object) -> None:
         (Field("a", "text"), b'{"a": "\xff"}', "it is no JSON"),
         (Field("a", "text"), b'{"a": "\\ud800"}', "it is no JSON"),
         (Field("a", "int"), b'{"a": ' + b"[" * 100_000 + b"}", "it is no JSON"),
+        (Field("a", "decimal"), b'{"a": 1e99999999999999999999}', "it is no JSON, a number is out of range"),
+        (Field("a", "int", array=True), b'{"a": "' + b"[" * 100_000 + b'"}', "field a is INT[], which '[[["),
+        # Of a table that was made before patterns were read as they are written.
+        (
+            Field("a", "timestamp", format="%d %d"),
+            b'{"a": "1 2"}',
+            "field a is TIMESTAMP, which '1 2' is not",
+        ),
     ],
 )
 def test_what_does_not_fit_says_why(field: Field, line: bytes, why: str) -> None:
@@ -101,6 +110,12 @@ def test_what_the_operator_allows(tmp_path_factory: pytest.TempPathFactory) -> N
         ("gate A", ("loopback",), False),
     ):
         assert (refusal(address, allowed, folder) is None) == may, address
+
+
+def test_what_names_no_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "round.csv").symlink_to("round.csv")
+    for name, why in (("a\0b", "embedded null byte"), ("round.csv", "its links lead in a circle")):
+        assert refusal(f"file:{name}", (), tmp_path) == f"'{name}' names no file: {why}"
 
 
 def test_times_of_any_kind_are_microseconds() -> None:
