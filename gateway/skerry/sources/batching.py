@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -78,6 +78,18 @@ def batch_of(table: SensorTable, parts: Sequence[Part]) -> tuple[SourceBatch, Br
     )
     del arrays[plans.SOURCE], arrays[plans.TIME], arrays[plans.ARRIVAL]
     return batch, Brought(table.number, brought, _columns(arrays))
+
+
+def sifted(table: SensorTable, part: Part) -> tuple[Part, list[tuple[Arrived, str]]]:
+    """A part without the rows that no batch can have, and these with the reason: as where a text has half of a pair of surrogates."""
+    fitting, others = list[Arrived](), list[tuple[Arrived, str]]()
+    for row in part.rows:
+        try:
+            batch_of(table, [replace(part, rows=[row])])
+            fitting.append(row)
+        except Exception as error:
+            others.append((row, f"it cannot be stored, {' '.join(str(error).split())}"))
+    return replace(part, rows=fitting), others
 
 
 def end_of(stream: int, query: int, at_us: int) -> SourceBatch:

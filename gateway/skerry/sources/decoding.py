@@ -89,7 +89,7 @@ class Decoder:
         try:
             if field.array:
                 values = json.loads(value) if isinstance(value, str) else value
-                if not isinstance(values, list):
+                if not isinstance(values, list | tuple):
                     raise ValueError
                 return [None if one is None else convert(one) for one in values]
             return convert(value)
@@ -111,12 +111,12 @@ def _within(value: Any, step: str | int) -> Any:
     """A part of a value; None: it has none."""
     if isinstance(step, int):
         return value[step] if isinstance(value, list) and step < len(value) else None
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         return None
     found = value.get(step)
     if found is None and step not in value:
         # Names are alike in any case, as in SQL.
-        return next((other for name, other in value.items() if name.lower() == step.lower()), None)
+        return next((other for name, other in value.items() if str(name).lower() == step.lower()), None)
     return found
 
 
@@ -182,7 +182,7 @@ _PER_UNIT = {"unix s": 1_000_000, "unix ms": 1000, "unix us": 1}
 def moment(value: Any, form: str) -> int:
     """A time as microseconds of UTC. Raises ValueError."""
     if isinstance(value, datetime):
-        us = microseconds(value if value.tzinfo is not None else value.replace(tzinfo=UTC))
+        us = microseconds(value)
     elif form in _PER_UNIT:
         if isinstance(value, bool):
             raise ValueError
@@ -192,7 +192,6 @@ def moment(value: Any, form: str) -> int:
         us = round(since * _PER_UNIT[form])
     else:
         found = datetime.fromisoformat(value) if form == "iso" else datetime.strptime(value, form)
-        found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
         us = microseconds(found)
     if not _EARLIEST <= us <= _LATEST:
         raise ValueError
@@ -200,8 +199,8 @@ def moment(value: Any, form: str) -> int:
 
 
 def microseconds(at: datetime) -> int:
-    """A time as microseconds of UTC, exactly."""
-    apart = at - datetime(1970, 1, 1, tzinfo=UTC)
+    """A time as microseconds of UTC, exactly; one without a zone is of UTC."""
+    apart = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
     return (apart.days * 86400 + apart.seconds) * 1_000_000 + apart.microseconds
 
 

@@ -11,13 +11,16 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any, TypeVar
 
-from skerry.sources.batching import Part, batch_of
+from skerry.sources.batching import Part, batch_of, sifted
 from skerry.sources.messages import Brought, Job, Key, Rows, SourceState, States, Taken, Wanted
 from skerry.sources.opening import Opener
-from skerry.sources.reading import Reading
+from skerry.sources.reading import Arrived, Reading
 from skerry.sources.stream_type import types
 from skerry.storage.log.source_batches import SourceBatch
 from skerry.storage.log.source_positions import Position
@@ -30,6 +33,8 @@ TURN_ROWS, BATCH_ROWS = 2048, 32_768
 _AGAIN_S = 1.0
 #: How sources are is told so often, in s.
 _TELL_S = 0.5
+
+_Done = TypeVar("_Done")
 
 
 class Intake:
@@ -47,6 +52,7 @@ class Intake:
         #: Whose turn it is first.
         self._turn = 0
         self._wanted = asyncio.Queue[Wanted]()
+        self._thread = ThreadPoolExecutor(1, "batches")
 
     async def serve(self) -> None:
         """Until the gateway is gone."""
@@ -82,14 +88,19 @@ class Intake:
             wanted = await self._wanted.get()
             while not self._wanted.empty():
                 wanted = self._wanted.get_nowait()
+            gone = {
+                key: reading
+                for key, reading in self._readings.items()
+                if wanted.openings.get(key) != reading.opening
+            }
+            await asyncio.gather(*(reading.stop() for reading in gone.values()))
+            for key in gone:
+                del self._readings[key]
+                position = self._positions.get(key)
+                if position is not None and not position.lasting:
+                    del self._positions[key]
             for key, reading in list(self._readings.items()):
-                if wanted.openings.get(key) != reading.opening:
-                    await reading.stop()
-                    del self._readings[key]
-                    position = self._positions.get(key)
-                    if position is not None and not position.lasting:
-                        del self._positions[key]
-                elif wanted.rows[key] != reading.values or wanted.tables[key[0]] != reading.table:
+                if wanted.rows[key] != reading.values or wanted.tables[key[0]] != reading.table:
                     await self._change(key, reading, wanted)
             for key, values in wanted.rows.items():
                 if key not in self._readings:
@@ -121,16 +132,22 @@ class Intake:
             await asyncio.sleep(GATHER_S)
             self._some.clear()
             taken = self._take()
-            batches, brought = await asyncio.to_thread(self._made, taken)
+            batches, brought, others = await self._aside(self._made, taken)
+            for reading, row, why in others:
+                reading.leave_out(row, why)
             while batches:
                 self._answered.clear()
-                await asyncio.to_thread(self._say, Rows(batches, brought))
+                await self._aside(self._say, Rows(batches, brought))
                 await self._answered.wait()
                 if self._taken:
                     for part in (part for parts in taken.values() for part in parts):
                         part.reading.progress.kept(part.last)
                     break
                 await asyncio.sleep(_AGAIN_S)
+
+    async def _aside(self, work: Callable[..., _Done], *arguments: Any) -> _Done:
+        """In a thread that neither sources nor names that are looked up can hold up."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def _take(self) -> dict[int, list[Part]]:
         """Rows of all sources in turn, by table."""
@@ -151,9 +168,24 @@ class Intake:
                 self._some.set()
         return found
 
-    def _made(self, taken: dict[int, list[Part]]) -> tuple[tuple[SourceBatch, ...], tuple[Brought, ...]]:
-        made = [batch_of(parts[0].reading.table, parts) for parts in taken.values()]
-        return tuple(batch for batch, _ in made), tuple(brought for _, brought in made)
+    def _made(
+        self, taken: dict[int, list[Part]]
+    ) -> tuple[tuple[SourceBatch, ...], tuple[Brought, ...], list[tuple[Reading, Arrived, str]]]:
+        """Batches, what is counted of them, and rows that none can have, with the reason."""
+        made, others = list[tuple[SourceBatch, Brought]](), list[tuple[Reading, Arrived, str]]()
+        for parts in taken.values():
+            table = parts[0].reading.table
+            try:
+                made.append(batch_of(table, parts))
+            except Exception:
+                # A value that a type has brought, or a tuple has, is not to take others with it.
+                fitting = list[Part]()
+                for part in parts:
+                    left, out = sifted(table, part)
+                    fitting += [left] if left.rows else []
+                    others += [(part.reading, row, why) for row, why in out]
+                made += [batch_of(table, fitting)] if fitting else []
+        return tuple(batch for batch, _ in made), tuple(brought for _, brought in made), others
 
     async def _tell(self) -> None:
         while True:

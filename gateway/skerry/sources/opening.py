@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,12 @@ from skerry.sources.addresses import wrong
 from skerry.sources.secrets import filled
 from skerry.sources.stream_type import AddressError, Sensor, StreamType
 from skerry.sql.errors import did_you_mean
+
+log = logging.getLogger(__name__)
+
+#: Threads that plain methods of one type run in: those of another one are not waited for.
+THREADS = 32
+_threads: dict[type, ThreadPoolExecutor] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +67,33 @@ class Opener:
 
 
 async def called(method: Callable[..., Any], *arguments: Any) -> Any:
-    """An ``async`` method in the loop, a plain one in a thread."""
+    """An ``async`` method of a type in the loop, a plain one in a thread of that type's."""
     if inspect.iscoroutinefunction(method):
         return await method(*arguments)
-    return await asyncio.to_thread(method, *arguments)
+    kind = type(getattr(method, "__self__", None))
+    if kind not in _threads:
+        _threads[kind] = ThreadPoolExecutor(THREADS, kind.__name__)
+    found = await asyncio.get_running_loop().run_in_executor(_threads[kind], _plain, method, *arguments)
+    # As of a method that something was wrapped around.
+    return await found if inspect.isawaitable(found) else found
+
+
+def _plain(method: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return method(*arguments)
+    except (StopIteration, SystemExit) as error:
+        # The loop takes neither from a thread: who waits for it would do so for ever, or nobody would be left.
+        raise RuntimeError(
+            f"{method.__name__} raised {type(error).__name__}: what has ended returns Signal.END"
+        ) from None
+
+
+async def closed(stream: StreamType) -> None:
+    """Close one. Where that fails, as it does of one that was opened in part, why it was closed is what is to be told."""
+    try:
+        await called(stream.close)
+    except Exception as error:
+        log.debug("%s could not be closed: %s", type(stream).__name__, type(error).__name__)
 
 
 def reason(error: Exception) -> str:

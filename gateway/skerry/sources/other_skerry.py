@@ -18,6 +18,7 @@ from skerry.client.client import Client
 from skerry.client.errors import ArgumentError, GatewayError
 from skerry.client.rows import Rows, RowsDroppedWarning
 from skerry.sources.http_polling import seconds
+from skerry.sources.opening import called
 from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Value
 
 #: Rows that wait, and that are handed on at a time.
@@ -48,7 +49,7 @@ class OtherSkerry(StreamType):
             raise AddressError(str(error)) from None
         position = json.loads(sensor.position) if sensor.position is not None else None
         try:
-            self._rows = await asyncio.to_thread(self._found, query, position)
+            self._rows = await called(self._found, query, position)
         except GatewayError as error:
             raise ConnectionError(str(error)) from None
         self.position = (
@@ -112,7 +113,7 @@ class OtherSkerry(StreamType):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             if self._trial and self._sql is not None:
-                await asyncio.to_thread(self._rows.stop)
+                await called(self._rows.stop)
         client = getattr(self, "_client", None)
         if client is not None:
             client.http.close()

@@ -94,4 +94,8 @@ class Progress:
         """Rows up to a value are durable."""
         self._kept = max(self._kept, value)
         if self._stream is not None and self._kept > self._before:
-            self._stream.kept(self._kept - self._before)
+            try:
+                self._stream.kept(self._kept - self._before)
+            except Exception as error:
+                # It is told of its source, and is none of the others'.
+                self._stream.note = f"kept({self._kept - self._before}): {type(error).__name__}: {error}"

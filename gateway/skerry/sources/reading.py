@@ -13,7 +13,7 @@ from skerry.sensors.definitions import SensorTable
 from skerry.sources.addresses import address_of
 from skerry.sources.decoding import Decoder, MisfitError, Row, microseconds
 from skerry.sources.messages import SourceState
-from skerry.sources.opening import Opened, Opener, called, reason
+from skerry.sources.opening import Opened, Opener, called, closed, reason
 from skerry.sources.progress import Progress
 from skerry.sources.stream_type import AddressError, Sensor, Signal, StreamType, Timed, Value
 from skerry.storage.log.source_positions import Position
@@ -26,6 +26,8 @@ DECODED_ROWS = 2048
 AGAIN_S = (0.5, 30.0)
 #: A row may be dated so far ahead of the clock, in us.
 AHEAD_US = 60_000_000
+#: A source is closed within so long, in s.
+_CLOSING_S = 5.0
 #: Rows that do not fit, of which so many are shown, with so many characters.
 _SAMPLES, _SHOWN = 5, 120
 
@@ -61,19 +63,21 @@ class Reading:
         self.table, self.number, self.values = table, number, tuple(values)
         self._opener, self._some, self.opening = opener, some, opening
         self._fields = stream.fields
+        self._hide: Callable[[str], str] = str
         self.address = address_of(values, place)
         self.state = SourceState(table.name, number, self.address)
         self.waiting: deque[Arrived] = deque()
         self.progress = Progress(self.address, position)
         self._room, self._empty = asyncio.Event(), asyncio.Event()
         self._room.set()
-        self.changed = True
+        self.changed, self._stopping = True, False
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Nobody asks for it any more."""
+        """Nobody asks for it any more. One that does not close in time is left to itself."""
+        self._stopping = True
         self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.wait([self._task], timeout=_CLOSING_S)
 
     def take(self, most: int) -> list[Arrived]:
         """So many of the rows that wait, oldest first."""
@@ -86,6 +90,14 @@ class Reading:
             self.progress.taken(found[-1].value, last=not self.waiting)
         return found
 
+    def leave_out(self, row: Arrived, why: str) -> None:
+        """A row that was taken does not fit after all."""
+        self.state.rows -= 1
+        self.changed = True
+        self._misfit(
+            why, dict(zip((field.name for field in self._fields), row.fields, strict=True)), self._hide
+        )
+
     # ---- the source ----
 
     async def _run(self) -> None:
@@ -95,18 +107,23 @@ class Reading:
             opened: Opened | None = None
             try:
                 opened = self._opener.made(self._sensor())
+                self._hide = opened.hide
                 await self._read_through(opened)
                 return self._say("ended")
             except AddressError as error:
                 return self._say("refused", _hidden(str(error), opened))
             except (OSError, asyncio.IncompleteReadError) as error:
-                if self.state.rows > before:
-                    pause = AGAIN_S[0]
-                self._say("away", f"{_hidden(reason(error), opened)}; tried again in {pause:g} s")
+                why = reason(error)
+            except asyncio.CancelledError:
+                if self._stopping:
+                    raise
+                why = "what it waited for was cancelled"
             except Exception as error:
                 # A type that somebody else wrote is not to take others with it.
-                why = _hidden(f"{type(error).__name__}: {error}", opened)
-                self._say("away", f"{why}; tried again in {pause:g} s")
+                why = f"{type(error).__name__}: {error}"
+            if self.state.rows > before:
+                pause = AGAIN_S[0]
+            self._say("away", f"{_hidden(why, opened)}; tried again in {pause:g} s")
             await asyncio.sleep(pause)
             pause = min(2 * pause, AGAIN_S[1])
 
@@ -127,11 +144,11 @@ class Reading:
         try:
             await called(stream.init, opened.sensor)
             self.progress.opened(stream)
-            self._say("open", stream.note)
+            self._say("open", opened.hide(stream.note))
             await self._ask(stream, decoder, opened.hide)
         finally:
             self.progress.closed()
-            await called(stream.close)
+            await closed(stream)
 
     async def _ask(self, stream: StreamType, decoder: Decoder, hide: Callable[[str], str]) -> None:
         while True:
@@ -165,7 +182,12 @@ class Reading:
             number = self.progress.came()
             bare = value.value if isinstance(value, Timed) else value
             try:
-                fields = decoder.line(bare) if isinstance(bare, bytes) else decoder.mapping(bare)
+                if isinstance(bare, bytes):
+                    fields = decoder.line(bare)
+                elif isinstance(bare, Mapping):
+                    fields = decoder.mapping(bare)
+                else:
+                    raise TypeError(f"read gave {bare!r:.60}: a value is bytes or a mapping of fields")
             except MisfitError as error:
                 self._misfit(hide(str(error)), bare, hide)
                 continue

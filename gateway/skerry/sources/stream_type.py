@@ -8,11 +8,11 @@ with ``every_s`` how often. State between calls is the object's own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -123,6 +123,33 @@ def schemes() -> set[str]:
     return {point.name for point in entry_points(group=GROUP)}
 
 
-def types() -> dict[str, type[StreamType]]:
-    """All that are installed, by the schemes of their addresses."""
-    return {point.name: point.load() for point in entry_points(group=GROUP)}
+def types() -> Mapping[str, type[StreamType]]:
+    """All that are installed, by the schemes of their addresses. One is loaded when it is taken, which raises AddressError where that
+    cannot be: it is nobody else's trouble."""
+    return _Installed({point.name: point for point in entry_points(group=GROUP)})
+
+
+class _Installed(Mapping[str, type[StreamType]]):
+    def __init__(self, points: Mapping[str, EntryPoint]) -> None:
+        self._points = points
+
+    def __getitem__(self, scheme: str) -> type[StreamType]:
+        point = self._points[scheme]
+        try:
+            found = point.load()
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise AddressError(
+                f"type of streams '{scheme}' cannot be loaded from {point.value}: {why}"
+            ) from None
+        if not (isinstance(found, type) and issubclass(found, StreamType)):
+            raise AddressError(
+                f"type of streams '{scheme}': {point.value} is no class whose base is skerry.sources.stream_type.StreamType"
+            )
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._points)
+
+    def __len__(self) -> int:
+        return len(self._points)

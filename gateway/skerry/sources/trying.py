@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
-from skerry.sources.opening import Opener, called, reason
+from skerry.sources.opening import Opener, called, closed, reason
 from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Value, types
 
 
@@ -46,7 +46,7 @@ async def _look(
         if not found:
             raise ConnectionError(opened.hide(reason(error))) from None
     finally:
-        await called(stream.close)
+        await closed(stream)
     return found
 
 
