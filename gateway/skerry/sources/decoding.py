@@ -15,9 +15,12 @@ import msgspec
 from skerry.planner.model import source_plans as plans
 from skerry.sensors.definitions import Field
 from skerry.sensors.field_texts import steps
-from skerry.sources.stream_type import AddressError
+from skerry.sources.lines import LINE_BYTES
+from skerry.sources.stream_type import AddressError, Unfit
 
 FORMATS = ("json", "csv")
+# A cell may be as long as a line may be: an array is one.
+csv.field_size_limit(LINE_BYTES)
 _TRUE, _FALSE = frozenset({"true", "t", "1", "yes"}), frozenset({"false", "f", "0", "no"})
 #: Microseconds from 1970 within which a time is one: the years 1 to 9999.
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -49,6 +52,8 @@ class Decoder:
 
     def line(self, line: bytes) -> Row:
         """The fields of a line. Raises MisfitError."""
+        if isinstance(line, Unfit):
+            raise MisfitError(line.why)
         if self._format == "csv":
             return self._cells(line)
         try:

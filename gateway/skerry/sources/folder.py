@@ -8,10 +8,12 @@ read is passed over, and told.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import islice
+from pathlib import Path
 from typing import ClassVar
 
 from skerry.sources.growing_file import file_of
@@ -53,11 +55,13 @@ class Folder(StreamType):
             return Signal.NO_VALUE
         assert self._rows is not None
         self.every_s = 0.0
+        found = list[Value]()
         try:
-            found = list(islice(self._rows, _ROWS))
+            for row in islice(self._rows, _ROWS):
+                found.append(row)
         except AddressError as error:
             # Others go on.
-            self.note, found = str(error), []
+            self.note = str(error)
         self._given += len(found)
         if not found:
             self._rows = None
@@ -90,14 +94,20 @@ class Folder(StreamType):
         return False
 
     def _names(self) -> list[str]:
-        return sorted(
-            path.name
-            for path in self._path.iterdir()
-            if not path.name.startswith(".")
-            and fnmatchcase(path.name, self._match)
-            and path.suffix.lower() in SUFFIXES
-            and path.is_file()
-        )
+        found, real = list[str](), self._path.resolve()
+        with os.scandir(self._path) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.startswith(".") or not fnmatchcase(name, self._match):
+                    continue
+                if Path(name).suffix.lower() not in SUFFIXES or not entry.is_file():
+                    continue
+                if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(real):
+                    # What the operator allows is this directory.
+                    self.note = f"passed over {name}: it is a link out of {self._path}"
+                    continue
+                found.append(name)
+        return sorted(found)
 
     def close(self) -> None:
         """Files are closed with their last reader."""

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import IO, ClassVar
 
-from skerry.sources.lines import LINE_BYTES
+from skerry.sources.lines import Lines
 from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType
 
 #: Looked at so often, in s.
@@ -35,7 +35,10 @@ class GrowingFile(StreamType):
             raise AddressError(f"from={begin}: write from=start or from=end")
         self.lasting = begin == "start"
         self._path = file_of(sensor)
-        self._rest, self._file = b"", self._path.open("rb")
+        #: Where it was allowed to be.
+        self._real = self._path.resolve()
+        check_file(self._path)
+        self._lines, self._file = Lines(), self._path.open("rb")
         if sensor.position is not None:
             # Of another file by this name all lines are new.
             self._file.seek(_found_again(self._file, sensor.position))
@@ -44,32 +47,37 @@ class GrowingFile(StreamType):
         self._mark()
 
     def _mark(self) -> None:
-        behind = self._file.tell() - len(self._rest)
+        behind = self._file.tell() - self._lines.unended
         known = os.pread(self._file.fileno(), min(behind, _KNOWN_BYTES), max(0, behind - _KNOWN_BYTES))
         self.position = json.dumps([behind, zlib.crc32(known)])
 
     def read(self) -> Read:
         """The lines that have been appended."""
         data = self._file.read(_READ_BYTES)
+        is_other = not data and self._is_other()
+        if is_other:
+            # What was appended to the one before, until nobody had it any more.
+            data = self._file.read(_READ_BYTES)
         self.every_s = LOOK_S if len(data) < _READ_BYTES else 0.0
-        if not data:
-            self._look()
-            return Signal.NO_VALUE
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LINE_BYTES:
-            # Told as a row that does not fit.
-            lines, self._rest = [*lines, self._rest], b""
+        if is_other and not data:
+            self._begin_anew()
+        lines = self._lines.take(data)
         if lines:
             self._mark()
-        return [line for line in lines if line.strip()] or Signal.NO_VALUE
+        return lines or Signal.NO_VALUE
 
-    def _look(self) -> None:
-        """Whether it is still the file that is open. FileNotFoundError: it is gone."""
+    def _begin_anew(self) -> None:
+        if self._path.resolve() != self._real:
+            # Whether it may be read is asked again.
+            raise ConnectionError(f"{self._path} leads elsewhere now")
+        self._file.close()
+        self._lines, self._file = Lines(), self._path.open("rb")
+        self._mark()
+
+    def _is_other(self) -> bool:
+        """Whether it is not the file any more that is open, or has been cut off. FileNotFoundError: it is gone."""
         there = self._path.stat()
-        if (there.st_ino, there.st_dev) != _identity(self._file) or there.st_size < self._file.tell():
-            self._file.close()
-            self._rest, self._file = b"", self._path.open("rb")
-            self._mark()
+        return (there.st_ino, there.st_dev) != _identity(self._file) or there.st_size < self._file.tell()
 
     def close(self) -> None:
         """Close it."""
@@ -84,6 +92,12 @@ def file_of(sensor: Sensor) -> Path:
     if not path:
         raise AddressError(f"'{sensor.address}' names no file: write {sensor.url.scheme}:name.csv")
     return sensor.folder / path
+
+
+def check_file(path: Path) -> None:
+    """Raises OSError where there is none, or something else: to open what waits for who writes to it would last."""
+    if not path.is_file() and path.exists():
+        raise ConnectionError(f"{path} is no file")
 
 
 def _identity(file: IO[bytes]) -> tuple[int, int]:

@@ -14,14 +14,13 @@ import httpx
 import msgspec
 
 from skerry.sources import certificates, http_request
-from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Value
+from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType
 from skerry.sql.units import time_of
 
 #: Where nothing is said, in s.
 EVERY_S = 10.0
 _OWN = frozenset({"every", "format"})
 _ANSWER_S = 30.0
-_MOST_BYTES = 64 << 20
 
 
 class HttpPolling(StreamType):
@@ -46,18 +45,18 @@ class HttpPolling(StreamType):
         """What the page says now. ConnectionError: it cannot be had."""
         try:
             tag = {"If-None-Match": self._tag} if self._tag else {}
-            answer = await self._client.get(self._url, headers={**self._headers, **tag})
-        except (httpx.TransportError, httpx.InvalidURL) as error:
+            async with self._client.stream("GET", self._url, headers={**self._headers, **tag}) as answer:
+                if answer.status_code == 304:
+                    return Signal.NO_VALUE
+                if not answer.is_success:
+                    raise http_request.refused(answer)
+                content = await http_request.whole(answer)
+        except (httpx.RequestError, httpx.InvalidURL) as error:
             raise http_request.why(error, self._url) from None
-        if answer.status_code == 304:
-            return Signal.NO_VALUE
-        if not answer.is_success or len(answer.content) > _MOST_BYTES:
-            # Another host is not asked because this one says so.
-            raise ConnectionError(f"it answers {answer.status_code} {answer.reason_phrase}")
         self._tag = answer.headers.get("ETag", "")
         if self._is_csv:
-            return [line for line in answer.content.splitlines() if line.strip()] or Signal.NO_VALUE
-        return self._objects(answer.content)
+            return [line for line in content.splitlines() if line.strip()] or Signal.NO_VALUE
+        return self._objects(content)
 
     def _objects(self, content: bytes) -> Read:
         try:
@@ -65,12 +64,11 @@ class HttpPolling(StreamType):
         except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError):
             # As a line that is no JSON: counted, and shown.
             return content
-        values: list[Value] = (
-            [one if isinstance(one, dict) else msgspec.json.encode(one) for one in found]
-            if isinstance(found, list)
-            else []
-        )
-        return found if isinstance(found, dict) else values or Signal.NO_VALUE
+        if not isinstance(found, list):
+            # What is no object does not fit.
+            return found if isinstance(found, dict) else content
+        values = [one if isinstance(one, dict) else msgspec.json.encode(one) for one in found]
+        return values or Signal.NO_VALUE
 
     async def close(self) -> None:
         """Hang up."""
@@ -79,10 +77,14 @@ class HttpPolling(StreamType):
             await client.aclose()
 
 
+#: Times in addresses, in s.
+_LEAST_S, _MOST_S = 0.01, 366 * 86_400
+
+
 def seconds(text: str, option: str = "every") -> float:
     """``2s``, ``500 ms``, ``1 min``. Raises AddressError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     unit = time_of(match[2] or "s") if match is not None else None
-    if match is None or unit is None or not 0.01 <= float(match[1]) * unit / 1000 <= 86_400 * 366:
-        raise AddressError(f"{option}={text}: write a time as in {option}=2s")
+    if match is None or unit is None or not _LEAST_S <= float(match[1]) * unit / 1000 <= _MOST_S:
+        raise AddressError(f"{option}={text}: write a time from 10 ms to 366 days, as in {option}=2s")
     return float(match[1]) * unit / 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from urllib.parse import urlencode
 
@@ -11,6 +12,8 @@ from skerry.sources.certificates import distrust
 from skerry.sources.stream_type import AddressError, Sensor
 
 _HEADER = "header."
+#: An answer is not longer than so many bytes, and has come in so long, in s.
+_MOST_BYTES, _WHOLE_S = 64 << 20, 120.0
 
 
 def request(sensor: Sensor, own: Collection[str], scheme: str) -> tuple[str, dict[str, str]]:
@@ -33,6 +36,30 @@ def request(sensor: Sensor, own: Collection[str], scheme: str) -> tuple[str, dic
     except (httpx.InvalidURL, UnicodeError) as error:
         raise AddressError(f"'{sensor.address}': {error}") from None
     return url, headers
+
+
+async def whole(answer: httpx.Response) -> bytes:
+    """What an answer says. Raises ConnectionError: it is too long, or takes too long."""
+    found = bytearray()
+    try:
+        async with asyncio.timeout(_WHOLE_S):
+            async for part in answer.aiter_bytes():
+                found += part
+                if len(found) > _MOST_BYTES:
+                    raise ConnectionError(f"its answer has more than {_MOST_BYTES >> 20} MB")
+    except TimeoutError:
+        raise ConnectionError(f"its answer does not end in {_WHOLE_S:g} s") from None
+    return bytes(found)
+
+
+def refused(answer: httpx.Response) -> ConnectionError:
+    """What is told of an answer that is none."""
+    said = f"it answers {answer.status_code} {answer.reason_phrase}".rstrip()
+    place = answer.headers.get("Location")
+    if answer.is_redirect and place:
+        # Another host is not asked because this one says so.
+        said += f" and names {place}, which is not asked: write that address where it is right"
+    return ConnectionError(said)
 
 
 def why(error: Exception, url: str) -> OSError:

@@ -20,7 +20,7 @@ import msgspec
 from skerry.sources import replay_clock
 from skerry.sources.decoding import moment
 from skerry.sources.growing_file import file_of
-from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Timed, Value
+from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Timed, Unfit, Value
 from skerry.sources.table_files import rows_of
 
 #: Rows handed on at a time, and the longest wait for the next, in s.
@@ -57,6 +57,8 @@ class Replay(StreamType):
         self.position = sensor.position
         self._rows: Iterator[Value] = map(_object, rows_of(path, self._given))
         self._next: Value | None = next(self._rows, None)
+        #: What the file is not, behind the rows that could be read.
+        self._wrong: AddressError | None = None
         self._mark()
 
     def _mark(self) -> None:
@@ -77,9 +79,15 @@ class Replay(StreamType):
             else:
                 self._clock.pass_by(self)
             found.append(self._moved(self._next, at))
-            self._next = next(self._rows, None)
+            try:
+                self._next = next(self._rows, None)
+            except AddressError as error:
+                # What stands before it has been played.
+                self._next, self._wrong = None, error
         else:
             self.every_s = 0.0
+            if not found and self._wrong is not None:
+                raise self._wrong
             if not found:
                 return Signal.END
         if not found:
@@ -104,7 +112,7 @@ class Replay(StreamType):
     def _moved(self, row: Value, at: datetime | None) -> Value:
         if at is None or not isinstance(row, Mapping):
             return row
-        if not self._shifted:
+        if not self._shifted or at > datetime.now(UTC):
             return Timed(row, at, self._clock.now())
         moved = self._clock.moved(at)
         return Timed({**row, self._column: moved}, moved)
@@ -118,7 +126,7 @@ class Replay(StreamType):
 
 def _object(row: Value) -> Value:
     """A line of JSON as what it says: its time is looked for. One that is none is told as such."""
-    if not isinstance(row, bytes):
+    if not isinstance(row, bytes) or isinstance(row, Unfit):
         return row
     try:
         found = _JSON.decode(row)

@@ -100,7 +100,9 @@ class ReplayClock:
         """What is played now; None: that is as fast as rows are read."""
         if self.speed is None or self._origin is None or self._began is None:
             return None
-        return self._origin + timedelta(seconds=(time.time() - self._began) * self.speed)
+        played = (time.time() - self._began) * self.speed
+        # At great speeds it is behind all times that there are before long.
+        return self._origin + timedelta(seconds=min(played, (_NEVER - self._origin).total_seconds()))
 
     def moved(self, at: datetime) -> datetime:
         """When a moment of the past is played, at speed 1."""

@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import Enum
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 #: The group of entry points.
@@ -28,6 +28,18 @@ class Signal(Enum):
     NO_VALUE = "no value"
     #: Nothing more will.
     END = "end"
+
+
+class Unfit(bytes):
+    """What came that can be no row, of whatever table, and ``why``: it is counted and shown as rows are that do not fit theirs."""
+
+    def __new__(cls, shown: bytes, why: str) -> Self:
+        """``shown``: of it, as much as is worth showing."""
+        made = super().__new__(cls, shown)
+        made.why = why
+        return made
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
