@@ -138,7 +138,7 @@ def gateway(
     from skerry.network.link.link import PortError
     from skerry.planner.semantics import aggregate_functions, temporal_aggregates
     from skerry.service.gateway import Gateway
-    from skerry.sources.addresses import DEFAULT
+    from skerry.sources import addresses
     from skerry.spark.master import check_master
     from skerry.storage.state import DataError
 
@@ -161,7 +161,8 @@ def gateway(
         servers = Servers(listen, api_workers, tls, tokens=tokens)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         data = data or default_data()
-        allowed = sources or DEFAULT
+        allowed = sources or addresses.DEFAULT
+        addresses.check(allowed)
         daemon = Gateway(
             links, data, master, retention, backlog, tables, speed, allowed, secrets, spark_ahead=True,
             stalled_s=alarm_after,

@@ -41,7 +41,10 @@ def refusal(address: str, allowed: Sequence[str] | None, folder: Path) -> str | 
         return _file_refusal(Path(url.netloc + url.path), allowed, folder)
     if any(_allows(one, scheme, host, port) for one in allowed):
         return None
-    return f"the operator allows no {scheme}://{host}: 'skerry gateway --sources {scheme}://{host}' does"
+    if not host:
+        return f"'{address}' names no host, and without one it is not allowed: write {scheme}://host:port"
+    there = f"{scheme}://{url.netloc.rpartition('@')[2].lower()}"
+    return f"the operator allows no {there}: 'skerry gateway --sources {there}' does"
 
 
 def wrong(address: str, schemes: Collection[str], allowed: Sequence[str] | None, folder: Path) -> str | None:
@@ -56,6 +59,30 @@ def wrong(address: str, schemes: Collection[str], allowed: Sequence[str] | None,
         guess = did_you_mean(scheme, known)
         return f"there is no type of streams '{scheme}': {guess}there are {', '.join(known)}"
     return refusal(address, allowed, folder)
+
+
+def check(allowed: Sequence[str]) -> None:
+    """Raises ValueError where one is nothing that could be allowed."""
+    for one in allowed:
+        if not (one.startswith("/") or (_is_scheme(one) if "://" in one else _is_host(one))):
+            raise ValueError(
+                f"--sources '{one}' is none of loopback, a host, scheme://host[:port] and a folder, which begins with /"
+            )
+
+
+def _is_scheme(text: str) -> bool:
+    try:
+        found = urlsplit(text)
+        return bool(found.scheme) and found.port != 0 and not found.path.strip("/")
+    except ValueError:
+        return False
+
+
+def _is_host(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return bool(text) and not set(text) & set("/@:?[] ")
 
 
 def _allows(one: str, scheme: str, host: str, port: int | None) -> bool:

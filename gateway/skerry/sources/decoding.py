@@ -16,6 +16,7 @@ from skerry.planner.model import source_plans as plans
 from skerry.sensors.definitions import Field
 from skerry.sensors.field_texts import steps
 from skerry.sources.lines import LINE_BYTES
+from skerry.sources.shown import VALUE
 from skerry.sources.stream_type import AddressError, Unfit
 
 FORMATS = ("json", "csv")
@@ -33,7 +34,17 @@ Row = list[Any]
 
 
 class MisfitError(ValueError):
-    """A row that does not fit its table; one line."""
+    """A row that does not fit its table; one line. ``value``: what does not, where it is one value of the row: it is shown behind
+    ``text``, before ``rest``."""
+
+    def __init__(self, text: str, value: str = "", rest: str = "") -> None:
+        super().__init__(text + value[:VALUE] + rest)
+        self._parts = text, value, rest
+
+    def told(self, hide: Callable[[str], str]) -> str:
+        """Without secrets: what is hidden in a part of a value would be found there no more."""
+        text, value, rest = self._parts
+        return hide(text) + hide(value)[:VALUE] + rest
 
 
 class Decoder:
@@ -101,7 +112,7 @@ class Decoder:
         except (ValueError, TypeError, InvalidOperation, OverflowError, RecursionError, re.error):
             shown = repr(value) if not isinstance(value, Decimal) else str(value)
             raise MisfitError(
-                f"field {field.name} is {field.full_type.upper()}, which {shown[:60]} is not"
+                f"field {field.name} is {field.full_type.upper()}, which ", shown, " is not"
             ) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection
 from urllib.parse import urlencode
 
@@ -10,6 +11,10 @@ import httpx
 
 from skerry.sources.certificates import distrust
 from skerry.sources.stream_type import AddressError, Sensor
+
+# Addresses with their secrets are nobody's to read, whatever a program wants to know otherwise.
+for _name in ("httpx", "httpcore"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 _HEADER = "header."
 #: An answer is not longer than so many bytes, and has come in so long, in s.

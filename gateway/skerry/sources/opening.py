@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from skerry.sensors.definitions import Field
 from skerry.sources.addresses import wrong
+from skerry.sources.decoding import FORMATS, Decoder
 from skerry.sources.secrets import filled
 from skerry.sources.stream_type import AddressError, Sensor, StreamType
 from skerry.sql.errors import did_you_mean
@@ -31,6 +33,14 @@ class Opened:
     stream: StreamType
     sensor: Sensor
     hide: Callable[[str], str]
+
+    def decoder(self, fields: Sequence[Field]) -> Decoder:
+        """For what it brings. Raises AddressError: the address says no format that there is."""
+        form, own = self.sensor.options.get("format", "json"), self.stream.own_formats
+        if form not in own and form not in FORMATS:
+            *some, last = [*FORMATS, *sorted(own)]
+            raise AddressError(f"format={form}: a format is {', '.join(some)} or {last}")
+        return Decoder(fields, "json" if form in own else form)
 
 
 @dataclass(frozen=True, slots=True)

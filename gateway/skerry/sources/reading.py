@@ -15,6 +15,7 @@ from skerry.sources.decoding import Decoder, MisfitError, Row, microseconds
 from skerry.sources.messages import SourceState
 from skerry.sources.opening import Opened, Opener, called, closed, reason
 from skerry.sources.progress import Progress
+from skerry.sources.shown import ROW, plain
 from skerry.sources.stream_type import AddressError, Sensor, Signal, StreamType, Timed, Value
 from skerry.storage.log.source_positions import Position
 
@@ -28,8 +29,8 @@ AGAIN_S = (0.5, 30.0)
 AHEAD_US = 60_000_000
 #: A source is closed within so long, in s.
 _CLOSING_S = 5.0
-#: Rows that do not fit, of which so many are shown, with so many characters.
-_SAMPLES, _SHOWN = 5, 120
+#: Of rows that do not fit so many are shown.
+_SAMPLES = 5
 
 
 @dataclass(slots=True)
@@ -139,8 +140,7 @@ class Reading:
 
     async def _read_through(self, opened: Opened) -> None:
         """From its opening to its end. Raises AddressError, OSError."""
-        stream, form = opened.stream, opened.sensor.options.get("format", "json")
-        decoder = Decoder(self._fields, form if form not in stream.own_formats else "json")
+        stream, decoder = opened.stream, opened.decoder(self._fields)
         try:
             await called(stream.init, opened.sensor)
             self.progress.opened(stream)
@@ -189,7 +189,7 @@ class Reading:
                 else:
                     raise TypeError(f"read gave {bare!r:.60}: a value is bytes or a mapping of fields")
             except MisfitError as error:
-                self._misfit(hide(str(error)), bare, hide)
+                self._misfit(error.told(hide), bare, hide)
                 continue
             at, clock = now, now
             if isinstance(value, Timed):
@@ -210,7 +210,10 @@ class Reading:
     def _misfit(self, why: str, value: bytes | Mapping[str, Any], hide: Callable[[str], str]) -> None:
         self.state.misfits += 1
         shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-        self.state.sample = [*self.state.sample[1 - _SAMPLES :], f"{why}: {hide(shown)[:_SHOWN].strip()}"]
+        self.state.sample = [
+            *self.state.sample[1 - _SAMPLES :],
+            f"{plain(why)}: {plain(hide(shown)[:ROW].strip())}",
+        ]
 
     def _say(self, state: str, why: str = "") -> None:
         self.state.state, self.state.why, self.changed = state, why, True

@@ -7,12 +7,14 @@ makes a table can have one sent elsewhere. Only who runs the gateway may read th
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from skerry.sources.stream_type import AddressError
 
@@ -21,6 +23,7 @@ FOLDER = "secrets"
 _PLACE = re.compile(r"\{secret:([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _MOST_BYTES = 16 << 10
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 #: Ports where an address names none.
 _PORTS = {"http": 80, "https": 443, "mqtt": 1883, "mqtts": 8883}
 
@@ -33,11 +36,22 @@ class Filled:
     secrets: tuple[tuple[str, str], ...] = ()
 
     def hide(self, text: str) -> str:
-        """A text without them, however they are written in addresses."""
-        for place, secret in self.secrets:
-            for written in {secret, quote(secret, safe=""), quote(secret), repr(secret)[1:-1]}:
-                text = text.replace(written, place)
+        """A text without them, however they are written in addresses and in what libraries say."""
+        ways = {way: place for place, secret in self.secrets for way in _ways(secret)}
+        # Of one that is part of another, that one first.
+        for way in sorted(ways, key=len, reverse=True):
+            text = text.replace(way, ways[way])
         return text
+
+
+def _ways(secret: str) -> set[str]:
+    in_url = {quote(secret, safe=""), quote(secret), quote_plus(secret), quote_plus(secret, safe="/")}
+    in_json = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    return {secret, repr(secret)[1:-1], *in_json, *in_url, *(_ESCAPE.sub(_lower, way) for way in in_url)}
+
+
+def _lower(escape: re.Match[str]) -> str:
+    return escape[0].lower()
 
 
 def filled(address: str, folder: Path) -> Filled:
@@ -57,12 +71,19 @@ def filled(address: str, folder: Path) -> Filled:
         host, port = url.hostname or "", url.port or _PORTS.get(url.scheme.lower().rpartition("+")[2])
     except ValueError:
         raise AddressError(f"'{address}' names no port: it is a number up to 65535") from None
+    if not host.strip("."):
+        raise AddressError(f"a secret is told to a host, and '{address}' names none")
     host = f"[{host}]" if ":" in host else host
     found: dict[str, str] = {}
     for match in _PLACE.finditer(address):
         found[match[0]] = _read(folder, (f"{host}:{port}", host), match[1])
-    address = _PLACE.sub(lambda match: quote(found[match[0]], safe=""), address)
-    return Filled(address, tuple(found.items()))
+    who = url.netloc.rpartition("@")[0]
+    if "{secret:" in who:
+        # As it stands in headers of the web, which a server may send back.
+        plain = unquote(_PLACE.sub(lambda match: quote(found[match[0]], safe=""), who))
+        found[who] = base64.b64encode(plain.encode()).decode()
+    filling = _PLACE.sub(lambda match: quote(found[match[0]], safe=""), address)
+    return Filled(filling, tuple(found.items()))
 
 
 def _read(folder: Path, hosts: tuple[str, ...], name: str) -> str:

@@ -27,6 +27,7 @@ async def _look(
     stream, found = opened.stream, list[Value]()
     until = time.monotonic() + limit_s
     try:
+        opened.decoder(())
         async with asyncio.timeout(limit_s):
             await called(stream.init, opened.sensor)
         while len(found) < most and time.monotonic() < until:

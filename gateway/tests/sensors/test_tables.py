@@ -199,7 +199,7 @@ def test_addresses_that_cannot_be_opened_are_told_as_they_come(peer: RootPeer, t
         for sql, said in (
             ("INSERT INTO detectors VALUES (3, 'c', 'tpc://127.0.0.1:5001')", f"detectors; an address cannot be opened: {unknown}"),
             ("INSERT INTO detectors VALUES (4, 'd', 'tcp://h:1'), (5, 'e', 'file:/etc/passwd')",
-             "detectors; 2 addresses, the first one cannot be opened: the operator allows no tcp://h: "),
+             "detectors; 2 addresses, the first one cannot be opened: the operator allows no tcp://h:1: "),
             ("UPDATE detectors SET reading = 'file:a\0b' WHERE id = 4", "cannot be opened: 'a\0b' names no file: embedded null byte"),
             ("UPDATE detectors SET reading = 'tcp//x' WHERE id = 4", "updated; an address cannot be opened: 'tcp//x' is no address"),
             ("COPY detectors FROM 'some.csv'", "an address cannot be opened: 'nowhere' is no address: write scheme://host:port"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skerry.sensors.definitions import Field
-from skerry.sources.addresses import refusal
+from skerry.sources.addresses import check, refusal
 from skerry.sources.decoding import Decoder, MisfitError, microseconds, moment
 from skerry.sources.stream_type import AddressError
 
@@ -110,6 +111,24 @@ def test_what_the_operator_allows(tmp_path_factory: pytest.TempPathFactory) -> N
         ("gate A", ("loopback",), False),
     ):
         assert (refusal(address, allowed, folder) is None) == may, address
+
+
+def test_what_an_operator_may_allow() -> None:
+    check(["loopback", "example.org", "::1", "http://[::1]:80", "dice://", "/dev/ttyUSB0"])
+    for one in ("192.0.2.1:80", "data/streams", "http://example.org:port", "://x", "[::1]", ""):
+        with pytest.raises(
+            ValueError, match=re.escape(f"--sources '{one}' is none of loopback, a host, scheme://")
+        ):
+            check([one])
+    said = refusal("http://u@Example.org:81/", ("http://example.org:80",), Path())
+    assert (
+        said
+        == "the operator allows no http://example.org:81: 'skerry gateway --sources http://example.org:81' does"
+    )
+    said = refusal("tcp:127.0.0.1:5001", ("loopback",), Path())
+    assert (
+        said == "'tcp:127.0.0.1:5001' names no host, and without one it is not allowed: write tcp://host:port"
+    )
 
 
 def test_what_names_no_file_is_told(tmp_path: Path) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 
+from skerry.sensors.definitions import Field
+from skerry.sources.decoding import Decoder, MisfitError
 from skerry.sources.opening import Opener
 from skerry.sources.secrets import filled
 from skerry.sources.stream_type import AddressError, Sensor, types
@@ -46,6 +51,8 @@ def test_a_secret_goes_to_its_host_alone(folder: Path) -> None:
         ("mqtt://u:{secret:../../etc/shadow}@127.0.0.1/t", "names no secret"),
         ("mqtt://u:{secret:..}@127.0.0.1/t", "names no secret"),
         ("mqtt://{secret:pass}:1883/t", "but no host"),
+        ("http://../{secret:state}", "a secret is told to a host, and 'http://../{secret:state}' names none"),
+        ("file:{secret:state}", "names none"),
         ("http://example.org/{secret:two}", "expected one line of text"),
     ],
 )
@@ -64,6 +71,26 @@ def test_what_others_may_reach_is_not_used(folder: Path) -> None:
             filled("http://example.org/{secret:pass}", folder)
         path.chmod(before)
     assert filled("http://example.org/{secret:pass}", folder).address == "http://example.org/other"
+
+
+def test_none_is_told_in_part_or_in_other_words(folder: Path) -> None:
+    for name, text in (("short", "open"), ("long", 'open sesame é"/' + "y" * 80)):
+        (folder / "127.0.0.1:1883" / name).write_text(text)
+        (folder / "127.0.0.1:1883" / name).chmod(0o600)
+    found = filled("mqtt://{secret:short}:{secret:long}@127.0.0.1/t", folder)
+    long = dict(found.secrets)["{secret:long}"]
+    for written in (
+        long, quote(long), quote_plus(long), quote(long).lower(), json.dumps(long), json.dumps(long, ensure_ascii=False), repr(long)
+    ):  # fmt: skip
+        assert "{secret:long}" in (shown := found.hide(f"it says {written}."))
+        assert "sesame" not in shown, written
+    whole = base64.b64encode(f"open:{long}".encode()).decode()
+    assert found.hide(f"Basic {whole}") == "Basic {secret:short}:{secret:long}"
+    [field] = [Field("rain", "double")]
+    with pytest.raises(MisfitError) as misfit:
+        Decoder([field]).line(json.dumps({"rain": long}).encode())
+    assert misfit.value.told(found.hide) == "field rain is DOUBLE, which '{secret:long}' is not"
+    assert str(misfit.value).startswith("field rain is DOUBLE, which 'open sesame")
 
 
 def test_refusals_tell_no_secret(folder: Path) -> None:
