@@ -50,11 +50,17 @@ def try_stream(
     """Open an address as a gateway would, show what comes, and propose CREATE SENSORS for it. No gateway is asked: what its operator allows
     is told there. Exit code 1: nothing came."""
     # Imported here: the other commands start without Arrow.
-    from skerry.sources.proposing import format_of, proposed, shown, statements
+    from skerry.sources.proposing import for_shell, format_of, is_name, proposed, shown, statements
     from skerry.sources.secrets import FOLDER
     from skerry.sources.stream_type import AddressError
     from skerry.sources.trying import look
 
+    if not is_name(name):
+        print(
+            f"skerry: --name '{name}': a table's name has letters, digits and _, and is no keyword",
+            file=sys.stderr,
+        )
+        raise typer.Exit(2)
     limit_s = seconds_of(run_for)
     data = data or default_data()
     count = 0
@@ -89,7 +95,7 @@ def try_stream(
         raise typer.Exit(1)
     print()
     for statement in statements(address, fields, name):
-        print(f'skerry query "{statement}"')
+        print(f"skerry query {for_shell(statement)}")
     numbers = [field.name for field in fields if field.type in ("INT", "DECIMAL", "DOUBLE")]
     if numbers:
         print(

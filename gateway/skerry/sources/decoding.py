@@ -127,7 +127,7 @@ def _within(value: Any, step: str | int) -> Any:
     """A part of a value; None: it has none."""
     if isinstance(step, int):
         return value[step] if isinstance(value, list) and step < len(value) else None
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         return None
     found = value.get(step)
     if found is None and step not in value:

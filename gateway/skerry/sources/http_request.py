@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Collection
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 _HEADER = "header."
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 #: An answer is not longer than so many bytes, and has come in so long, in s.
 _MOST_BYTES, _WHOLE_S = 64 << 20, 120.0
 
@@ -26,9 +28,15 @@ def request(sensor: Sensor, own: Collection[str], scheme: str) -> tuple[str, dic
     headers, rest = dict[str, str](), dict[str, str]()
     for name, value in sensor.options.items():
         if name.startswith(_HEADER):
-            if not value.isascii() or not value.isprintable():
-                raise AddressError(f"{name}: a header is of printable ASCII")
-            headers[name.removeprefix(_HEADER)] = value
+            if not value.isascii() or not value.isprintable() or value != value.strip():
+                raise AddressError(
+                    f"{name}: a header is of printable ASCII, with no space before or behind it"
+                )
+            if not _NAME.fullmatch(own_name := name.removeprefix(_HEADER)):
+                raise AddressError(
+                    f"{name}: a header's name has letters, digits and -, as in header.Authorization"
+                )
+            headers[own_name] = value
         elif name not in own:
             rest[name] = value
     url = sensor.url._replace(scheme=scheme, query=urlencode(rest), fragment="").geturl()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -34,6 +35,8 @@ _AGAIN_S = 1.0
 #: How sources are is told so often, in s.
 _TELL_S = 0.5
 
+#: Files that the process may have open, where the system allows so many.
+_FILES = 65_536
 _Done = TypeVar("_Done")
 
 
@@ -202,7 +205,16 @@ class Intake:
                 self._say(States(told))
 
 
+def more_files() -> None:
+    """Each source is a file: as many as the system allows, where a shell's usual limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 async def _main(descriptor: int) -> None:
+    more_files()
     await Intake(Connection(descriptor)).serve()
 
 

@@ -50,6 +50,8 @@ class OtherSkerry(StreamType):
         position = json.loads(sensor.position) if sensor.position is not None else None
         try:
             self._rows = await called(self._found, query, position)
+        except ArgumentError as error:
+            raise AddressError(f"sql={self._sql}: {error}") from None
         except GatewayError as error:
             raise ConnectionError(str(error)) from None
         self.position = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from skerry.sources.shown import plain
 from skerry.sources.stream_type import Timed, Value
 from skerry.sql.sensor_statements import KEYWORDS
 
@@ -61,7 +63,9 @@ def proposed(values: Iterable[Value], form: str = "json") -> tuple[Proposed, ...
     found: dict[Path, list[Any]] = {}
     for row in rows:
         for path, value in _leaves(row, ()):
-            found.setdefault(path, []).append(value)
+            # No text of a path has room for a quotation mark.
+            if not any(isinstance(step, str) and "'" in step for step in path):
+                found.setdefault(path, []).append(value)
     names = _names(list(found)[:_FIELDS], by_place=form == "csv")
     fields = [
         Proposed(names[path], kind, None if form == "csv" else _path(path, names[path]), how)
@@ -85,6 +89,11 @@ def statements(address: str, fields: Sequence[Proposed], name: str = "things") -
     )
 
 
+def is_name(text: str) -> bool:
+    """Whether a table may be called so."""
+    return _NAME.fullmatch(text) is not None and text.upper() not in KEYWORDS
+
+
 def format_of(address: str) -> str:
     """How its lines are written."""
     return dict(parse_qsl(urlsplit(address, allow_fragments=False).query)).get("format", "json")
@@ -94,8 +103,14 @@ def shown(value: Value) -> str:
     """A value on one line, for people."""
     bare = value.value if isinstance(value, Timed) else value
     if isinstance(bare, bytes):
-        return bare.decode(errors="replace").strip()
-    return json.dumps(bare, default=str, ensure_ascii=False)
+        return plain(bare.decode(errors="replace").strip())
+    return plain(json.dumps(bare, default=str, ensure_ascii=False))
+
+
+def for_shell(text: str) -> str:
+    """As one word of a shell, in which nothing is run: names may be anybody's."""
+    # What ! does in quotation marks no backslash undoes.
+    return shlex.quote(text) if "!" in text else '"' + re.sub(r'([$`"\\])', r"\\\1", text) + '"'
 
 
 def _mapping(value: Value, form: str) -> Mapping[str, Any] | None:
@@ -196,11 +211,11 @@ def _number(value: Any) -> Decimal | None:
 
 def _of_numbers(numbers: Sequence[Decimal], name: str) -> tuple[str, str | None]:
     latest = datetime.now(UTC) + timedelta(days=366)
+    finite = all(number.is_finite() for number in numbers)
     for form, per_s in _SINCE_1970.items():
         first, last = 631_152_000 * per_s, latest.timestamp() * per_s
-        if _rank(name) < len(_TIMES) and all(first <= number <= last for number in numbers):
+        if finite and _rank(name) < len(_TIMES) and all(first <= number <= last for number in numbers):
             return "TIMESTAMP", form
-    finite = all(number.is_finite() for number in numbers)
     if finite and all(number == number.to_integral_value() and abs(number) < 2**63 for number in numbers):
         return "INT", None
     exact = finite and all(number.adjusted() <= 18 and number == round(number, 9) for number in numbers)

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from skerry.sensors.definitions import SensorTable
@@ -17,6 +18,7 @@ from skerry.sources.opening import Opened, Opener, called, closed, reason
 from skerry.sources.progress import Progress
 from skerry.sources.shown import ROW, plain
 from skerry.sources.stream_type import AddressError, Sensor, Signal, StreamType, Timed, Value
+from skerry.sql.units import moment_text
 from skerry.storage.log.source_positions import Position
 
 #: Rows of a source that wait; it is not read while there are more.
@@ -122,6 +124,9 @@ class Reading:
             except Exception as error:
                 # A type that somebody else wrote is not to take others with it.
                 why = f"{type(error).__name__}: {error}"
+            if self._stopping:
+                # A library may make something else of its being cancelled.
+                return None
             if self.state.rows > before:
                 pause = AGAIN_S[0]
             self._say("away", f"{_hidden(why, opened)}; tried again in {pause:g} s")
@@ -184,7 +189,7 @@ class Reading:
             try:
                 if isinstance(bare, bytes):
                     fields = decoder.line(bare)
-                elif isinstance(bare, Mapping):
+                elif type(bare) is dict or isinstance(bare, Mapping):
                     fields = decoder.mapping(bare)
                 else:
                     raise TypeError(f"read gave {bare!r:.60}: a value is bytes or a mapping of fields")
@@ -199,6 +204,8 @@ class Reading:
                 at = fields[decoder.time]
             if at > clock + AHEAD_US:
                 self.state.ahead += 1
+                when = moment_text(datetime.fromtimestamp(at // 1_000_000, UTC))
+                self._show(f"its time, {when}, is more than a minute ahead of the clock", bare, hide)
                 continue
             self.waiting.append(Arrived(fields, at, now, number))
             self.state.rows += 1
@@ -209,6 +216,9 @@ class Reading:
 
     def _misfit(self, why: str, value: bytes | Mapping[str, Any], hide: Callable[[str], str]) -> None:
         self.state.misfits += 1
+        self._show(why, value, hide)
+
+    def _show(self, why: str, value: bytes | Mapping[str, Any], hide: Callable[[str], str]) -> None:
         shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
         self.state.sample = [
             *self.state.sample[1 - _SAMPLES :],

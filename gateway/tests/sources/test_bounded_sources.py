@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import http.server
 import os
+import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -182,6 +185,28 @@ def test_what_waits_for_who_writes_is_no_file(tmp_path: Path) -> None:
     for address in ("file:pipe.csv", "replay:pipe.csv?speed=max"):
         with pytest.raises(ConnectionError, match=r"pipe\.csv is no file"):
             types()[address.partition(":")[0]]().init(Sensor(address, {}, (), folder=tmp_path))
+
+
+def test_rows_of_the_future_are_shown_with_their_time(tmp_path: Path) -> None:
+    (tmp_path / "rain.csv").write_text("1,\033[2J,2999-01-01T00:00:00Z\n2,b,2002-11-06T12:00:00Z\n")
+    reading = read_all("file:rain.csv?format=csv&from=start", tmp_path, 1)
+    assert rains(reading) == [2.0]
+    assert reading.state.ahead == 1
+    assert reading.state.sample == [
+        r"its time, 2999-01-01T00:00:00.000Z, is more than a minute ahead of the clock: 1,\x1b[2J,2999-01-01T00:00:00Z"
+    ]
+
+
+def test_a_process_may_have_as_many_sources_as_the_system_has_files() -> None:
+    limit, most = 100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    asked = "from skerry.sources.intake import more_files, resource as r; more_files(); print(r.getrlimit(r.RLIMIT_NOFILE)[0])"
+    found = subprocess.run(
+        [sys.executable, "-c", asked],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most)),
+        capture_output=True,
+        check=True,
+    )
+    assert int(found.stdout) == (65_536 if most == resource.RLIM_INFINITY else min(most, 65_536)) > limit
 
 
 def test_a_page_that_is_no_object_does_not_fit(server: Server, tmp_path: Path) -> None:

@@ -69,21 +69,22 @@ def test_times_that_are_none_and_damage_in_parquet(tmp_path: Path) -> None:
     with pytest.raises(MisfitError, match="it has a value that is none"):
         Decoder([]).line(second)
     # The second group of rows is damaged.
-    pa.parquet.write_table(pa.table({"a": range(2000)}), path, row_group_size=1000, compression="gzip")
+    pa.parquet.write_table(pa.table({"a": range(5000)}), path, row_group_size=4096, compression="gzip")
     group = pa.parquet.read_metadata(path).row_group(1).column(0)
     with path.open("r+b") as file:
         file.seek(group.data_page_offset)
         file.write(b"damaged " * 8)
     values = rows_of(path)
-    assert [next(values) for _ in range(1000)] == [{"a": i} for i in range(1000)]
+    assert [next(values) for _ in range(4096)] == [{"a": i} for i in range(4096)]
     with pytest.raises(AddressError, match=r"a\.parquet: "):
         next(values)
 
     played = Replay()
     played.init(Sensor("replay:a.parquet?speed=max", {}, (), folder=tmp_path))
-    rows = played.read()
-    assert isinstance(rows, list)
-    assert len(rows) == 1000
+    for _ in range(2):
+        rows = played.read()
+        assert isinstance(rows, list)
+        assert len(rows) == 2048
     with pytest.raises(AddressError, match=r"a\.parquet: "):
         played.read()
     played.close()

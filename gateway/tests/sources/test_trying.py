@@ -13,8 +13,8 @@ from gateway.tests.process import COMMAND
 from gateway.tests.sources.line_server import LineServer
 from skerry.sensors.definitions import define
 from skerry.sources.decoding import Decoder
-from skerry.sources.proposing import proposed, statements
-from skerry.sources.stream_type import Value
+from skerry.sources.proposing import for_shell, proposed, shown, statements
+from skerry.sources.stream_type import AddressError, Value
 from skerry.sources.trying import look
 from skerry.sql import sensor_statements
 
@@ -74,6 +74,43 @@ def test_cells_have_numbers_for_names_and_what_is_no_row_is_left_out() -> None:
     assert proposed([b"no json", b"[1]"]) == ()
 
 
+def test_what_a_source_sends_does_nothing_in_a_terminal_or_a_shell(tmp_path: Path) -> None:
+    value = json.dumps({"$(touch gone)": 1, "b`id`\\": 2, "it's": 3, "a b!": 4, "time": "\033[2J"}).encode()
+    assert shown(b"\033]0;x\007 " + value[:8]) == '\\x1b]0;x\\x07 {"$(touc'
+    fields = proposed([value])
+    assert [field.path for field in fields] == ["$['$(touch gone)']", "$['b`id`\\']", "$['a b!']", None]
+    for made in statements("tcp://$HOME:1?x=`id`!", fields):
+        said = subprocess.run(
+            ["bash", "-c", f"printf %s {for_shell(made)}"],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        assert said == made
+    assert [*tmp_path.iterdir()] == []
+    assert for_shell("a b") == '"a b"'
+
+
+def test_numbers_that_are_none_are_no_times() -> None:
+    [field] = proposed([{"time": float("nan")}, {"time": float("inf")}])
+    assert field.to_sql() == "time DOUBLE"
+
+
+def test_an_address_that_cannot_be_right_is_told_by_who_tries_it(tmp_path: Path) -> None:
+    for address, why in (
+        ("mqtt://127.0.0.1/a?format=xml", "format=xml: a format is json, csv or text"),
+        ("http://127.0.0.1/a?format=xml", "format=xml: a format is json or csv"),
+        ("http://127.0.0.1/a?every=-2s", "every=-2s: write a time from 10 ms to 366 days, as in every=2s"),
+        ("http://127.0.0.1/a?header.Two Words=x", "header.Two Words: a header's name has letters"),
+        ("http://127.0.0.1/a?header.X= x", "header.X: a header is of printable ASCII, with no space before"),
+        ("skerry+http://127.0.0.1?sql=DROP ALL", "sql=DROP ALL: 'DROP ALL' stops queries"),
+    ):
+        with pytest.raises(AddressError) as refused:
+            look(address, tmp_path, tmp_path, 20, 1, lambda _: None)
+        assert why in str(refused.value)
+
+
 def test_the_command_shows_rows_and_proposes_a_table(tmp_path: Path) -> None:
     server = LineServer()
     running = subprocess.Popen(
@@ -90,6 +127,13 @@ def test_the_command_shows_rows_and_proposes_a_table(tmp_path: Path) -> None:
         f"skerry query \"INSERT INTO gates VALUES (1, '{server.address}')\"",
     ]
     server.close()
+    misnamed = subprocess.run(
+        [COMMAND, "stream", "try", server.address, "--name", "my table"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "--name 'my table': a table's name has letters, digits and _" in misnamed.stderr
     failed = subprocess.run(
         [COMMAND, "stream", "try", server.address.replace("tcp", "file"), "--data", str(tmp_path)],
         capture_output=True,
