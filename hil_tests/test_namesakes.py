@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+
 from skerry.catalog import Catalog
 from skerry_protocol.codes import PacketType
 from skerry_testbed.network import Mote

@@ -24,8 +24,8 @@ _ACK_WITHIN_NS = 2_000_000
 DATA = frozenset({PacketType.BUNDLE, PacketType.CARRIED})
 #: Records of a BUNDLE that are of a query; what motes say of themselves goes in bundles, too.
 ROWS = frozenset({PacketType.RESULT, PacketType.JOINED, PacketType.STORED})
-#: What opens ways.
-OPENING = frozenset({PacketType.WAY_OPEN, PacketType.WAY_STATE, PacketType.TRAIL})
+#: What opens ways, to places as well.
+OPENING = frozenset({PacketType.WAY_OPEN, PacketType.WAY_STATE, PacketType.TRAIL, PacketType.POSITION})
 
 
 @dataclass

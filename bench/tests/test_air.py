@@ -41,6 +41,7 @@ def test_frames_and_their_acknowledgements() -> None:
         # One of a frame that ended long before is of nothing that is known.
         acknowledged(90, 1, 7),
         frame(100, 0, 0xFFFF, PacketType.BEACON, 9),
+        place := frame(110, 2, 0xFFFF, PacketType.POSITION, 10, 4),
         AirFrame(200 * MS, 201 * MS, 0, 0, b"\x00\x01\x02\x03\x04\x05"),
     ]
     found = counted(frames, 3)
@@ -50,6 +51,6 @@ def test_frames_and_their_acknowledgements() -> None:
     everything = sum(PHY_BYTES + len(one.psdu) for one in frames)
     assert found.rest == everything - found.total
     ways = counted(frames, 3, OPENING)
-    assert ways.sent.tolist() == [ack, PHY_BYTES + len(opens.psdu), 0]
+    assert ways.sent.tolist() == [ack, PHY_BYTES + len(opens.psdu), PHY_BYTES + len(place.psdu)]
     less = found - found.times(0.5)
     assert (less.total, less.frames, less.rest) == (found.total / 2, 1, found.rest / 2)

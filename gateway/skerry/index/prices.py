@@ -17,12 +17,21 @@ from skerry.index.placement import PlacedPart, Position, field_of, place
 
 #: Equation 1 counts in these parts of a transmission: ORDER_HOP.
 _HOP = 16
+#: A way to who stores lapses where it begins after so many s without use (WAY_IDLE less 1, in rounds of 2 to the power WAY_EVERY_LEAST),
+#: and a mote keeps so many (PLACES; firmware/net/transport/transport_conf.h).
+WAY_KEPT_S, WAYS_KEPT = 60, 2
+
+
+def opened_anew(period_s: float, parts: int, owners: int) -> float:
+    """Share of a mote's tuples for which the way to one of a part's owners is opened anew, where tuples fall evenly on these: all, where
+    ways lapse between two tuples, or an index has more parts than a mote keeps ways; else those for another owner than the one before."""
+    return 1.0 if period_s >= WAY_KEPT_S or parts > WAYS_KEPT else 1 - 1 / owners
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """Bytes of a frame around what it carries, and how much that may be; of a question with its ranges, a tuple's name, a value, a partial
-    state."""
+    state; and what opens a way over one hop."""
 
     header: int
     payload: int
@@ -30,6 +39,7 @@ class Format:
     name: int
     value: int
     state: int
+    opening: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +94,17 @@ class Prices:
             asking + last + (cost - ending) / _HOP / own.payload,
         )
 
-    def insertion(self, positions: Sequence[Position]) -> float:
-        """Bytes that are sent to store a tuple of a mote somewhere in the field, alone in its frames."""
+    def insertion(self, positions: Sequence[Position], period_s: float = 0.0) -> float:
+        """Bytes that are sent to store a tuple of a mote somewhere in the field, alone in its frames, and to open ways for it, where each
+        mote has one in ``period_s``; 0: ways are open."""
         own = self.format
         return sum(
-            (own.header + own.name + own.value * len(part.attributes))
+            (
+                own.header
+                + own.name
+                + own.value * len(part.attributes)
+                + own.opening * opened_anew(period_s, len(self.parts), len(part.motes)) * (period_s > 0)
+            )
             * fmean(
                 math.ceil(math.dist(maker, positions[owner]) / self.hop)
                 for maker in positions
@@ -119,12 +135,13 @@ class Prices:
 @dataclass(frozen=True)
 class Workload:
     """What an index is declared to be for: questions of the kind, tuples that are stored between two of them, whether partial states
-    answer, and whether the same is asked again and again."""
+    answer, whether the same is asked again and again, and s between two tuples of a mote (0: ways to who stores are open)."""
 
     questions: Sequence[Question]
     inserts: float
     states: bool = True
     again: bool = False
+    period_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +166,7 @@ def organisations(
         if parts is None:
             continue
         prices = Prices(code, parts, histogram, format, hop, cached=len(groups) > 1)
-        insert = prices.insertion(positions)
+        insert = prices.insertion(positions, load.period_s)
         question = fmean(prices.of(one, states=load.states, warm=load.again).bytes for one in load.questions)
         found.append(Organisation(name, groups, insert, question, insert * load.inserts + question))
     if not found:

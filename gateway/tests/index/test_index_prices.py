@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -15,7 +16,7 @@ from bench.measuring.storage_series import PAPER, SERIES, Asker
 from skerry.index.code import IndexCode, motes_code
 from skerry.index.declaration import Declaration, DeclarationError, Question, Ranged, evenly, learned
 from skerry.index.placement import field_of, place
-from skerry.index.prices import Prices, Workload, organisations
+from skerry.index.prices import WAY_KEPT_S, Prices, Workload, opened_anew, organisations
 from skerry.planner.cost.index_prices import FORMAT, energy
 
 LIGHT, TEMP, HUMIDITY = Ranged("light", 0, 2000), Ranged("temp", -2000, 6000), Ranged("humidity", 0, 10_000)
@@ -155,6 +156,34 @@ def test_what_is_chosen_costs_hardly_more_than_the_cheapest_of_the_model(
         assert organisation.insert == pytest.approx(insert, rel=0.3)
     totals = {name: 5 * insert + question for name, (insert, question) in measured.items()}
     assert totals[found[0].name] <= 1.1 * min(totals.values())
+
+
+def test_ways_are_opened_anew_where_they_lapse_between_tuples(code: IndexCode) -> None:
+    """Two motes, 9 m apart, and hops of 10 m: half the tuples go over one hop, the others over none."""
+    positions = [(0, 0), (900, 0)]
+    field, form = field_of(positions), replace(PAPER, opening=91)
+    whole = (PAPER.header + PAPER.name + 4 * PAPER.value) / 2
+    halves = PAPER.header + PAPER.name + 2 * PAPER.value
+
+    def inserts(period_s: float, *groups: tuple[int, ...]) -> float:
+        parts = place(code, field, positions, groups)
+        assert parts is not None
+        return Prices(code, parts, evenly(code, 1000, 4), form, 1000).insertion(positions, period_s)
+
+    single, pairs = [(0, 1, 2, 3)], [(0, 1), (2, 3)]
+    assert inserts(0, *single) == whole
+    assert inserts(0, *pairs) == halves
+    # A way that is open leads to the owner before: one of two in a single index, the only one of each pair.
+    assert inserts(59, *single) == whole + 91 / 2 * 1 / 2
+    assert inserts(59, *pairs) == halves
+    assert inserts(WAY_KEPT_S, *single) == whole + 91 / 2
+    assert inserts(WAY_KEPT_S, *pairs) == halves + 91
+    # A mote keeps two ways: parts in turn take them from each other.
+    assert [opened_anew(30, parts, 4) for parts in (1, 2, 3, 6)] == [3 / 4, 3 / 4, 1, 1]
+    # So a load that is declared to be of seldom tuples may have other costs.
+    load = Workload([Question({}, frozenset({0}))], 10, period_s=3600)
+    found = organisations(code, PAIRS, positions, evenly(code, 1000, 4), form, 1000, load)
+    assert {one.name: one.insert for one in found} == {"single": whole + 91 / 2, "joint": halves + 91}
 
 
 def test_energy_is_that_of_both_ends_for_the_bytes_on_the_air(code: IndexCode, network: Network) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,8 @@ from skerry.catalog.catalog import Catalog, Mote
 from skerry.index.code import NULL
 from skerry.index.questions import point
 from skerry.network.index_asks import IndexAsk, IndexAsks
-from skerry.planner.cost.index_prices import CAPACITY, upkeep
+from skerry.planner.cost import radio
+from skerry.planner.cost.index_prices import CAPACITY, energy, upkeep
 from skerry.planner.features.indexing import Index
 from skerry.planner.model.source_plans import Term
 from skerry.planner.physical.merge import merge
@@ -24,9 +26,9 @@ from skerry.sensors.planning import planned
 from skerry.sql import index_statements
 from skerry.sql.errors import QueryError
 from skerry.sql.index_statements import CreateIndex
-from skerry_protocol import limits, programs, records
+from skerry_protocol import codec, limits, mac, programs, records, ways
 from skerry_protocol.codec import decode_program
-from skerry_protocol.codes import Aggregate
+from skerry_protocol.codes import Aggregate, PacketType
 from skerry_protocol.limits import FOREVER, PROGRAM_MAXIMUM
 
 CLIMATE = "CREATE INDEX climate ON sensors (JOINT (light FROM 0 TO 2000, temp FROM 10 TO 35)) SAMPLE PERIOD 30 s KEEP 1 day"
@@ -355,3 +357,46 @@ def test_what_an_index_takes_a_day_and_for_how_long_there_is_room() -> None:
     wide = upkeep(made(CLIMATE, motes(spacing=2000)), motes(spacing=2000), {}, 0)
     assert wide.radio == pytest.approx(found.radio)
     assert wide.radio > 0
+
+
+def on_air(type: PacketType, **fields: Any) -> int:
+    """Bytes of a packet and of what acknowledges it, from preamble to FCS."""
+    return radio.ACK_BYTES + 6 + len(mac.encode(mac.MacFrame(1, 2, 3, codec.encode(type, **fields))))
+
+
+def test_ways_that_lapse_between_tuples_are_opened_anew() -> None:
+    place = ways.WayPlace.build(
+        dict.fromkeys(
+            (
+                "x",
+                "y",
+                "sender_x",
+                "sender_y",
+                "entered_x",
+                "entered_y",
+                "crossed",
+                "first",
+                "second",
+                "left",
+            ),
+            0,
+        )
+    )
+    way = {"source": 1, "number": 0}
+    there = on_air(PacketType.WAY_OPEN, **way, flags=2, destination=2, hop=1, every=2, more=place)
+    # Each frame goes twice.
+    hop = 2 * (there + on_air(PacketType.WAY_STATE, **way, state=2))
+    # A hop is 20 m, as the tree's are in the median. Of nine motes on a grid of 10 m four store: it takes two hops from each of four
+    # corners to two of these, none from each to itself, and one elsewhere.
+    hops = (4 * (2 * 2 + 2 * 1) + 4 * 3 + 4) / (9 * 4)
+    # Where the way to the owner of the tuple before is still open, it is of use for one tuple in four.
+    for period, anew in (("30 s", 3 / 4), ("59 s", 3 / 4), ("1 min", 1), ("1 day", 1)):
+        found = upkeep(made(CLIMATE.replace("30 s", period)), motes(), {}, 0)
+        assert found.opening == pytest.approx(found.tuples_a_day * energy(hop * hops * anew))
+        assert f"{found.opening:.3g} J to open ways, which lapse after 60 s" in found.energy_line()
+    # Three ways are more than a mote keeps.
+    three = CLIMATE.replace("JOINT (", "").replace("35))", "35, humidity)")
+    often, seldom = (
+        upkeep(made(three.replace("30 s", period)), motes(), {}, 0) for period in ("30 s", "1 day")
+    )
+    assert often.opening / often.tuples_a_day == pytest.approx(seldom.opening / seldom.tuples_a_day)

@@ -9,13 +9,21 @@ from statistics import fmean, median
 from typing import Any
 
 from skerry.catalog.catalog import Mote
-from skerry.index.prices import Format
+from skerry.index.prices import WAY_KEPT_S, Format, opened_anew
 from skerry.planner.cost import radio
 from skerry.planner.cost.join_prices import WAY_FRAME_BYTES
 from skerry.planner.features.indexing import Index
 from skerry.sql.units import duration_text
 from skerry_protocol.records import AggregateState
+from skerry_protocol.ways import WayOpen, WayPlace, WayState
 
+#: Of a WAY_OPEN, before what its flags say.
+_OPEN = sum(field.sizeof() for field in WayOpen.subcons[:-1])
+#: So many times each frame goes that opens a way, as measured (hil_tests/test_index_costs.py): motes have theirs opened in the same control
+#: windows, in which frames meet, and some have gone to sleep.
+_TIMES = 2
+#: What opens a way to a place over one hop: a WAY_OPEN there, a WAY_STATE back, and their acknowledgements.
+_OPENING = 2 * (radio.PACKET_BYTES + radio.ACK_BYTES) + _OPEN + WayPlace.sizeof() + WayState.sizeof()
 #: A name is mote, session and number; a question has what it is of, whose it is, and a range of 4 bytes for each of four attributes.
 FORMAT = Format(
     header=WAY_FRAME_BYTES + radio.ACK_BYTES,
@@ -24,6 +32,7 @@ FORMAT = Format(
     name=8,
     value=2,
     state=AggregateState.sizeof(),
+    opening=_TIMES * _OPENING,
 )
 
 
@@ -41,12 +50,14 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What an index takes, by estimate: ``sampling`` and ``radio``: J a day of all motes together, the radio without what is listened to in
-    vain and the opening of ways; ``kept_ms``: for how long there is room for its tuples, where they fall evenly on those that store."""
+    """What an index takes, by estimate: ``sampling``, ``radio`` and ``opening``: J a day of all motes together, the radio for tuples on
+    their ways, and for opening these, without what is listened to in vain; ``kept_ms``: for how long there is room for its tuples. Tuples
+    fall evenly on those that store."""
 
     tuples_a_day: float
     sampling: float
     radio: float
+    opening: float
     kept_ms: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,8 +67,9 @@ class Upkeep:
     def energy_line(self) -> str:
         """What it takes, for people."""
         return (
-            f"{self.tuples_a_day:.0f} tuples a day take {self.sampling:.3g} J of sampling and {self.radio:.3g} J of radio, of all motes"
-            " together; what is listened to in vain comes on top"
+            f"{self.tuples_a_day:.0f} tuples a day take {self.sampling:.3g} J of sampling and {self.radio:.3g} J of radio,"
+            f" and {self.opening:.3g} J to open ways, which lapse after {WAY_KEPT_S} s, of all motes together;"
+            " what is listened to in vain comes on top"
         )
 
     def room(self, keep_ms: int) -> str:
@@ -71,14 +83,17 @@ class Upkeep:
 def upkeep(index: Index, motes: Sequence[Mote], capacities: Mapping[int, int], sampling: float) -> Upkeep:
     """Of an index among motes; ``capacities``: bytes by mote, as far as they have told; ``sampling``: J of a tuple."""
     tuples = len(motes) * _DAY_MS / index.period_ms
-    sent, kept = 0.0, math.inf
+    sent, opened, kept = 0.0, 0.0, math.inf
     for part in index.parts:
         sizes = [index.axes[column].entry.format.size for column in part.columns]
         words = _HEAD_WORDS + (-(-len(sizes) // 2) if max(sizes) <= 2 else len(sizes))
         room = sum(capacities.get(node, CAPACITY) for node in part.storing)
-        sent += energy(FORMAT.header + FORMAT.name + sum(sizes)) * _hops(part.storing, motes)
+        hops = _hops(part.storing, motes)
+        sent += energy(FORMAT.header + FORMAT.name + sum(sizes)) * hops
+        anew = opened_anew(index.period_ms / 1000, len(index.parts), len(part.storing))
+        opened += energy(FORMAT.opening) * hops * anew
         kept = min(kept, room / (words * _WORD) / tuples * _DAY_MS)
-    return Upkeep(tuples, tuples * sampling, tuples * sent, int(kept))
+    return Upkeep(tuples, tuples * sampling, tuples * sent, tuples * opened, int(kept))
 
 
 def _hops(storing: Iterable[int], motes: Sequence[Mote]) -> float:

@@ -8,8 +8,8 @@ from skerry_protocol.records import Event
 #: Bytes around one record alone in a frame: preamble and SFD 5, length 1, MAC header 9, FCS 2, packet
 #: header 2, bundle flags 1, record header 2.
 FRAME_BYTES = 22
-#: Likewise around a packet that is flooded: no bundle, no record.
-_FLOOD_BYTES = 19
+#: Likewise around a packet that is alone in its frame: no bundle, no record.
+PACKET_BYTES = 19
 #: Bytes of an acknowledgement on the air: preamble and SFD 5, length 1, frame 5.
 ACK_BYTES = 11
 #: 250 kbit/s.
@@ -56,4 +56,4 @@ def record_energy(size: int) -> float:
 def flood_energy() -> float:
     """J that an event takes from each mote at least: its frame comes once and goes once."""
     fixed = sum(field.sizeof() for field in Command.subcons[:-1])
-    return float((fixed + Event.sizeof() + _FLOOD_BYTES) * _BYTE_SECONDS * (_SEND_WATTS + _LISTEN_WATTS))
+    return float((fixed + Event.sizeof() + PACKET_BYTES) * _BYTE_SECONDS * (_SEND_WATTS + _LISTEN_WATTS))
