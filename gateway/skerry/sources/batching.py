@@ -41,7 +41,7 @@ def batch_of(table: SensorTable, parts: Sequence[Part]) -> tuple[SourceBatch, Br
     stream = table.stream
     assert stream is not None
     rows = [row for part in parts for row in part.rows]
-    own = [part.reading.values for part in parts for _ in part.rows]
+    own = [row.values for part in parts for row in part.rows]
     positions = {part.reading.number: part.position for part in parts if part.position is not None}
     arrays = {
         plans.SOURCE: pa.array([part.reading.number for part in parts for _ in part.rows], pa.int64()),

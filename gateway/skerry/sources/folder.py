@@ -30,6 +30,7 @@ class Folder(StreamType):
     """Names that begin with a point, or that do not match, are nobody's."""
 
     options: ClassVar[frozenset[str] | None] = frozenset({"match", "settle"})
+    reads_tuple: ClassVar[bool] = False
     lasting = True
 
     def init(self, sensor: Sensor) -> None:

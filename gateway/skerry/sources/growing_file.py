@@ -26,6 +26,7 @@ class GrowingFile(StreamType):
     """One that is replaced, or cut off, begins anew."""
 
     options: ClassVar[frozenset[str] | None] = frozenset({"format", "from"})
+    reads_tuple: ClassVar[bool] = False
     every_s: float | None = LOOK_S
 
     def init(self, sensor: Sensor) -> None:

@@ -103,8 +103,10 @@ class Intake:
                 if position is not None and not position.lasting:
                     del self._positions[key]
             for key, reading in list(self._readings.items()):
-                if wanted.rows[key] != reading.values or wanted.tables[key[0]] != reading.table:
-                    await self._change(key, reading, wanted)
+                is_same = wanted.tables[key[0]] == reading.table
+                if is_same and (wanted.rows[key] == reading.values or reading.become(wanted.rows[key])):
+                    continue
+                await self._change(key, reading, wanted)
             for key, values in wanted.rows.items():
                 if key not in self._readings:
                     self._open(key, wanted, values)

@@ -36,6 +36,7 @@ class Mqtt(StreamType):
     """A row has the fields of its message's object, and ``topic``; a message that is no object is ``value``."""
 
     options: ClassVar[frozenset[str] | None] = frozenset({"format", "keep", "client"})
+    reads_tuple: ClassVar[bool] = False
     own_formats: ClassVar[frozenset[str]] = frozenset({"text"})
 
     async def init(self, sensor: Sensor) -> None:

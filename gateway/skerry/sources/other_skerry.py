@@ -30,6 +30,7 @@ class OtherSkerry(StreamType):
     """A row has the columns that its query shows there."""
 
     options: ClassVar[frozenset[str] | None] = frozenset({"sql", "keep"})
+    reads_tuple: ClassVar[bool] = False
 
     async def init(self, sensor: Sensor) -> None:
         """Find the query there, or ask it."""

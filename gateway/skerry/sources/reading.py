@@ -37,12 +37,13 @@ _SAMPLES = 5
 
 @dataclass(slots=True)
 class Arrived:
-    """A row: its fields, its time and when it came, UTC in us; and which of its source's values it is."""
+    """A row: its fields, its time and when it came, UTC in us; which of its source's values it is; and its tuple as it was then."""
 
     fields: Row
     time_us: int
     arrival_us: int
     value: int
+    values: tuple[Any, ...]
 
 
 class Reading:
@@ -63,6 +64,8 @@ class Reading:
         assert stream is not None
         place = table.place(stream.name)
         assert place is not None
+        self._place = place
+        self._stream: StreamType | None = None
         self.table, self.number, self.values = table, number, tuple(values)
         self._opener, self._some, self.opening = opener, some, opening
         self._fields = stream.fields
@@ -81,6 +84,14 @@ class Reading:
         self._stopping = True
         self._task.cancel()
         await asyncio.wait([self._task], timeout=_CLOSING_S)
+
+    def become(self, values: Sequence[Any]) -> bool:
+        """Its tuple has changed: rows that come from now on have these values. False, and nothing is done: it is to be opened again."""
+        reads_tuple = self._stream is not None and self._stream.reads_tuple
+        if self._task.done() or reads_tuple or address_of(values, self._place) != self.address:
+            return False
+        self.values, self.changed = tuple(values), True
+        return True
 
     def take(self, most: int) -> list[Arrived]:
         """So many of the rows that wait, oldest first."""
@@ -146,12 +157,14 @@ class Reading:
     async def _read_through(self, opened: Opened) -> None:
         """From its opening to its end. Raises AddressError, OSError."""
         stream, decoder = opened.stream, opened.decoder(self._fields)
+        self._stream = stream
         try:
             await called(stream.init, opened.sensor)
             self.progress.opened(stream)
             self._say("open", opened.hide(stream.note))
             await self._ask(stream, decoder, opened.hide)
         finally:
+            self._stream = None
             self.progress.closed()
             await closed(stream)
 
@@ -207,7 +220,7 @@ class Reading:
                 when = moment_text(datetime.fromtimestamp(at // 1_000_000, UTC))
                 self._show(f"its time, {when}, is more than a minute ahead of the clock", bare, hide)
                 continue
-            self.waiting.append(Arrived(fields, at, now, number))
+            self.waiting.append(Arrived(fields, at, now, number, self.values))
             self.state.rows += 1
         self.state.last, self.changed = now / 1e6, True
         if len(self.waiting) >= WAITING_ROWS:

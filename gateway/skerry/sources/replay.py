@@ -32,6 +32,7 @@ class Replay(StreamType):
     """The column that is a row's time is the field that is declared TIME, or with ``time=`` another one."""
 
     options: ClassVar[frozenset[str] | None] = frozenset({"speed", "shift", "time", "clock"})
+    reads_tuple: ClassVar[bool] = False
     every_s: float | None = 0.0
 
     def init(self, sensor: Sensor) -> None:

@@ -19,6 +19,7 @@ class SerialLines(StreamType):
     """A device that is pulled out is looked for again."""
 
     options: ClassVar[frozenset[str] | None] = frozenset({"baud", "parity", "format"})
+    reads_tuple: ClassVar[bool] = False
     every_s: float | None = 0.0
 
     def init(self, sensor: Sensor) -> None:

@@ -33,6 +33,7 @@ class ServerSentEvents(StreamType):
 
     #: Any: what is not its own goes to the server.
     options: ClassVar[frozenset[str] | None] = None
+    reads_tuple: ClassVar[bool] = False
 
     async def init(self, sensor: Sensor) -> None:
         """Connect."""

@@ -110,6 +110,8 @@ class StreamType(ABC):
     lasting: bool = False
     #: Whether it is read only when all that it has brought has been taken: where it keeps together with others, whatever waits for whom.
     in_step: bool = False
+    #: Whether it looks at more of the tuple than the address: then it is opened again where that has changed.
+    reads_tuple: ClassVar[bool] = True
     #: What is to be told of it while it is open.
     note: str = ""
 

@@ -16,6 +16,7 @@ class TcpLines(StreamType):
     """A server that sends lines. When it hangs up it is called again."""
 
     options: ClassVar[frozenset[str] | None] = frozenset({"format"})
+    reads_tuple: ClassVar[bool] = False
 
     async def init(self, sensor: Sensor) -> None:
         """Connect."""

@@ -18,7 +18,9 @@ import pytest
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
+from gateway.tests.sources.line_server import LineServer
 from gateway.tests.sources.one_source import come, one_source, rows, state
+from skerry.service.queries import UserQuery
 from skerry.sources.opening import Opener
 from skerry.sources.stream_type import AddressError, Sensor, types
 
@@ -77,6 +79,41 @@ def test_lines_over_a_serial_line(peer: RootPeer, tmp_path: Path) -> None:
         os.close(ours)
         wait_for(lambda: state(gateway)["state"] == "away")
     os.close(theirs)
+
+
+def test_a_source_goes_on_where_its_tuple_changes_but_not_its_address(peer: RootPeer, tmp_path: Path) -> None:
+    server = LineServer()
+    create = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE), place TEXT, other TEXT)"
+    with opened(peer, tmp_path) as gateway:
+        gateway.queries.ask(create, "ada")
+        gateway.queries.ask(f"INSERT INTO weather VALUES (1, '{server.address}', 'hill', NULL)", "ada")
+        query = gateway.queries.ask("SELECT place, rain FROM weather", "ada")
+        assert isinstance(query, UserQuery)
+        gateway.sources.start()
+        server.send({"rain": 1})
+        come(gateway, query, 1)
+        for number in range(2, 6):
+            # It has been taken in part: what comes next is the rest of the line.
+            server.send(b'{"rain": ')
+            gateway.queries.ask(f"UPDATE weather SET place = 'place {number}' WHERE id = 1", "ada")
+            gateway.sources.look()
+            server.send(b"%d}\n" % number)
+            come(gateway, query, number)
+        assert [row[1] for row in rows(gateway, query)] == [1, 2, 3, 4, 5]
+        assert rows(gateway, query)[0][0] == "hill"
+
+        def is_followed() -> bool:
+            server.send({"rain": 6})
+            return rows(gateway, query)[-1] == ("place 5", 6)
+
+        wait_for(is_followed)
+        assert server.calls == 1
+        # Rows have other columns from then on.
+        gateway.queries.ask("ALTER SENSORS weather DROP other", "ada")
+        wait_for(lambda: server.calls == 2 and server.listeners == 1)
+        server.send({"rain": 7})
+        wait_for(lambda: rows(gateway, query)[-1] == ("place 5", 7))
+    server.close()
 
 
 def test_files_elsewhere_are_refused(peer: RootPeer, tmp_path: Path) -> None:

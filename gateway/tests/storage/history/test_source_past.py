@@ -70,7 +70,9 @@ class Kept:
             fill(self.database, number, rows)
             own = Tuple(number, (number, f"gate {number % 3}", "tcp://127.0.0.1:1"))
             got = [
-                Arrived(decoder.line(json.dumps(row).encode()), row["at"] * 1000, row["at"] * 1000, 0)
+                Arrived(
+                    decoder.line(json.dumps(row).encode()), row["at"] * 1000, row["at"] * 1000, 0, own.values
+                )
                 for row in rows
             ]
             for at in range(0, len(got), 11):
@@ -189,7 +191,11 @@ def test_a_column_that_came_later_and_another_type(tmp_path: Path) -> None:
         table = store.tables()["t"]
         values = (1, "tcp://127.0.0.1:1", *(["7"] if "TEXT" in text else [7] if "x INT" in text else []))
         log.append_sources(
-            [batch_of(table, [Part(Tuple(1, values), [Arrived([log.rows], 10**15, 10**15, 0)], None, 0)])[0]]
+            [
+                batch_of(
+                    table, [Part(Tuple(1, values), [Arrived([log.rows], 10**15, 10**15, 0, values)], None, 0)]
+                )[0]
+            ]
         )  # type: ignore[arg-type]
         history.compact(log.path, log.rows, [])
     plan = planned(f"SELECT v, x FROM t {PAST}", store.tables())
