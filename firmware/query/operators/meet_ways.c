@@ -105,19 +105,19 @@ static bool hand_on(const struct meet *meet, const struct sending *sending, uint
                         every(meet)) == CARRIED_WAITS;
 }
 
-/* The same of all its hosts. */
+/* The same of all its hosts: what keeps a root's ways open goes to all hosts, whatever rows the
+ * root has of its own. */
 static bool hand_on_to_all(const struct meet *meet, struct sending *sending)
 {
     uint8_t mote = meet_number(meet, sending->row.node),
             roles = sending->row.values[0] & PAIRS_ROLES;
     uint8_t host = 0;
-    bool all = true;
+    bool all = true, to_all = says_nothing(sending) && meet->way == WIRE_PAIRS_FROM_ROOT;
     for (const uint8_t *at = meet->hosts; at < meet->end && host < HOSTS_MAXIMUM;
          at = meet_behind(at), host++) {
         uint16_t bit = (uint16_t)(1UL << host);
-        bool needs =
-            meet_half(at) != settings()->nodeid && meet_half(at) != sending->row.node &&
-            (meet_host_needs(at, mote, roles ? roles : PAIRS_ROLES) || mote == meet->motes_count);
+        bool needs = meet_half(at) != settings()->nodeid && meet_half(at) != sending->row.node &&
+                     (to_all || meet_host_needs(at, mote, roles ? roles : PAIRS_ROLES));
         if (sending->gone & bit || !needs)
             continue;
         if (hand_on(meet, sending, meet_half(at)))

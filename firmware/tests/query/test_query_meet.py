@@ -292,6 +292,19 @@ def test_a_root_sends_rows_of_s_on_to_t(mote: Mote) -> None:
     )
 
 
+def test_a_root_opens_ways_before_there_are_rows_also_where_its_own_go_by_none(mote: Mote) -> None:
+    mote.root(True)
+    code = clause(
+        [2, 3, 4, OWN], {2: [(3, 2)], 4: [(3, 4)]}, rows=1, base=[OWN, 2], way=codes.PairsWay.FROM_ROOT
+    )
+    begun(mote, code)
+    opened = []
+    for _ in range(2):
+        mote.ways(1)
+        opened.append(carried(mote))
+    assert [(to, record[10]) for to, record in filter(None, opened)] == [(2, 0), (4, 0)]
+
+
 def test_rows_that_come_by_ways_are_joined(mote: Mote) -> None:
     begun_by_ways(mote, codes.PairsWay.SENT, {OWN: [(2, 3), (2, OWN)]})
     assert mote.trails == 1, "a host is to be found"
