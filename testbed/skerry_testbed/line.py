@@ -49,10 +49,13 @@ class Line:
     _deframer: Deframer = field(default_factory=Deframer)
     _expected: int = 0
     _sequence: int = 0
+    #: DATA frames that the root has not acknowledged, by their numbers.
+    _sent: dict[int, bytes] = field(default_factory=dict)
 
     def connect(self) -> None:
         """Start numbering anew, as a gateway does when it opens the port."""
         self._expected = self._sequence = 0
+        self._sent.clear()
         self._frame(LinkFrame(FrameKind.RESET, 0, _HELLO))
 
     def received(self, data: bytes) -> None:
@@ -71,16 +74,27 @@ class Line:
             else:
                 self.repeated += 1
             self._frame(LinkFrame(FrameKind.ACK, self._expected))
+        elif frame.kind is FrameKind.ACK:
+            for number in list(self._sent):
+                if 0 < (frame.sequence - number) & 0xFF < 0x80:
+                    del self._sent[number]
         elif frame.kind in (FrameKind.RESET, FrameKind.RESET_ACK):
             self.hello, self.hello_at = codec.decode(frame.payload).body, self.now()
             self._expected = self._sequence = 0
+            self._sent.clear()
             if frame.kind is FrameKind.RESET:
                 self._frame(LinkFrame(FrameKind.RESET_ACK, 0, _HELLO))
 
     def send(self, packet: bytes) -> None:
-        """A packet to the root. The line is taken to be good: nothing is repeated."""
+        """A packet to the root. The line is taken to be good: what the root had no room for is repeated by :meth:`repeat` alone."""
+        self._sent[self._sequence] = packet
         self._frame(LinkFrame(FrameKind.DATA, self._sequence, packet))
         self._sequence = (self._sequence + 1) & 0xFF
+
+    def repeat(self) -> None:
+        """Send anew, in their order, what the root has not acknowledged: it takes no query while it has others to pass on."""
+        for number, packet in list(self._sent.items()):
+            self._frame(LinkFrame(FrameKind.DATA, number, packet))
 
     @property
     def sequence(self) -> int:
