@@ -25,6 +25,8 @@ def read_csv(path: Path, table: SensorTable, most: int) -> list[tuple[Kept, ...]
             place = table.place(name.strip())
             if place is None:
                 raise ValueError(f"its first line names '{name}', which {table.name} does not have")
+            if place in places:
+                raise ValueError(f"its first line names '{name}' twice")
             places.append(place)
         rows = []
         for cells in reader:

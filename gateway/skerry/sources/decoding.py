@@ -6,7 +6,8 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from datetime import time as clock_time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -199,6 +200,8 @@ def moment(value: Any, form: str) -> int:
     """A time as microseconds of UTC. Raises ValueError."""
     if isinstance(value, datetime):
         us = microseconds(value)
+    elif isinstance(value, date):
+        us = microseconds(datetime.combine(value, clock_time()))
     elif form in _PER_UNIT:
         if isinstance(value, bool):
             raise ValueError

@@ -79,4 +79,9 @@ def why(error: Exception, url: str) -> OSError:
     """A request that failed, as sources tell it."""
     if isinstance(error, httpx.TimeoutException):
         return TimeoutError()
-    return ConnectionError(distrust(error, httpx.URL(url).host) or str(error) or type(error).__name__)
+    said, seen = distrust(error, httpx.URL(url).host) or str(error), error.__cause__ or error.__context__
+    while not said and seen is not None:
+        # Some of them say nothing but by what they were raised from.
+        said = (seen.strerror if isinstance(seen, OSError) else None) or str(seen)
+        seen = seen.__cause__ or seen.__context__
+    return ConnectionError(said or type(error).__name__)

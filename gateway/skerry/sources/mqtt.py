@@ -56,6 +56,7 @@ class Mqtt(StreamType):
         self._json = msgspec.json.Decoder(float_hook=Decimal)
         self._flying: deque[aiomqtt.Message] = deque()
         self._acknowledged = 0
+        self._calls_itself = options.get("client", "")
         tls = url.scheme.lower() == "mqtts"
         self._client = aiomqtt.Client(
             host,
@@ -98,7 +99,12 @@ class Mqtt(StreamType):
             while len(self._messages) and len(found) < AHEAD:
                 found.append(await anext(self._messages))
         except aiomqtt.MqttError as error:
-            raise _away(error, "the broker") from None
+            found_out = _away(error, "the broker")
+            if self._calls_itself:
+                # Why a broker hangs up the library does not tell.
+                said = f"{found_out}: a broker hangs up where client={self._calls_itself} calls once more"
+                raise ConnectionError(said) from None
+            raise found_out from None
         self._flying.extend(found)
         return [self._value(message) for message in found]
 

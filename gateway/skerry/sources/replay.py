@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -58,6 +59,8 @@ class Replay(StreamType):
         self.position = sensor.position
         self._rows: Iterator[Value] = map(_object, rows_of(path, self._given))
         self._next: Value | None = next(self._rows, None)
+        if speed is not None or self._shifted or "time" in options:
+            self._check_column(path, self._next)
         #: What the file is not, behind the rows that could be read.
         self._wrong: AddressError | None = None
         self._mark()
@@ -65,6 +68,15 @@ class Replay(StreamType):
     def _mark(self) -> None:
         if self._given or self.position is None:
             self.position = json.dumps([self._given, self._clock.position])
+
+    def _check_column(self, path: Path, row: Value | None) -> None:
+        """Raises AddressError where rows of a table have no such column."""
+        if path.suffix.lower() not in (".csv", ".parquet") or not isinstance(row, Mapping):
+            return
+        if self._column.lower() not in {name.lower() for name in row}:
+            raise AddressError(
+                f"{path.name} has no column '{self._column}', by which it would be played: write time=column, of {', '.join(row)}"
+            )
 
     def read(self) -> Read:
         """The rows whose time has come."""

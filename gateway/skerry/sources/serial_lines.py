@@ -11,7 +11,7 @@ from skerry.sources.growing_file import file_of
 from skerry.sources.lines import Lines
 from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType
 
-_BAUD, _WAIT_S = 9600, 0.1
+_BAUD, _BAUDS, _WAIT_S = 9600, (50, 4_000_000), 0.1
 _PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": serial.PARITY_ODD}
 
 
@@ -26,8 +26,9 @@ class SerialLines(StreamType):
         """Open it; nobody else may have it."""
         options = sensor.options
         baud, parity = options.get("baud", str(_BAUD)), options.get("parity", "none")
-        if not baud.isdecimal() or not 50 <= int(baud) <= 4_000_000:
-            raise AddressError(f"baud={baud}: write a number as in baud={_BAUD}")
+        least, most = _BAUDS
+        if not baud.isdecimal() or not least <= int(baud) <= most:
+            raise AddressError(f"baud={baud}: write a number from {least} to {most}, as in baud={_BAUD}")
         if parity not in _PARITIES:
             raise AddressError(f"parity={parity}: a parity is {', '.join(_PARITIES)}")
         self._lines = Lines()

@@ -102,7 +102,8 @@ def _csv(path: Path) -> Iterator[Value]:
                 cells, why = [], f"it is no line of CSV, {error}"
                 text.wrong()
             if why is None:
-                yield {name: cell or None for name, cell in zip(names, cells, strict=True)}
+                full = cells if "" not in cells else [cell or None for cell in cells]
+                yield dict(zip(names, full, strict=True))
             else:
                 yield Unfit(",".join(cells)[:_SHOWN].encode(errors="surrogateescape"), why)
 

@@ -101,6 +101,7 @@ def test_a_csv_file_of_the_streams_folder_is_copied_whole_or_not_at_all(
             {"id": 1, "place": "gate, the 1st"}, {"id": 2, "place": None},
         ]  # fmt: skip
         (folder / "wrong.csv").write_text("id,place\n3,x\nfour,y\n")
+        (folder / "twice.csv").write_text("id,place,ID\n3,x,4\n")
         (folder / "round.csv").symlink_to("round.csv")
         os.mkfifo(folder / "pipe.csv")
         for sql, why in (
@@ -108,6 +109,7 @@ def test_a_csv_file_of_the_streams_folder_is_copied_whole_or_not_at_all(
             ("COPY detectors FROM 'a\0b.csv'", "names no file: embedded null byte"),
             ("COPY detectors FROM 'pipe.csv'", "'pipe.csv': it is no file"),
             ("COPY detectors FROM 'wrong.csv'", "line 3: column id is INT, which 'four' is not"),
+            ("COPY detectors FROM 'twice.csv'", "its first line names 'ID' twice"),
             ("COPY detectors FROM 'none.csv'", "No such file"),
             ("COPY detectors FROM '../state.sqlite'", "is elsewhere"),
         ):

@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -236,6 +237,21 @@ def test_a_page_without_end_and_one_that_is_elsewhere_are_told(
             match=r"it answers 302 Found and names http://192\.0\.2\.1/now, which is not asked",
         ):
             first(stream, address)
+
+
+def test_who_hangs_up_on_tls_is_told() -> None:
+    lines = LineServer()
+
+    def hang_up() -> None:
+        while not lines.listeners:
+            time.sleep(0.01)
+        lines.hang_up()
+
+    threading.Thread(target=hang_up, daemon=True).start()
+    with pytest.raises(ConnectionError) as away:
+        first(HttpPolling(), f"https://127.0.0.1:{lines.port}/")
+    lines.close()
+    assert str(away.value) not in ("", "ConnectError")
 
 
 def test_events_without_numbers_among_those_with_cost_none_of_what_comes_next(

@@ -117,6 +117,22 @@ def test_a_directory_goes_on_behind_a_damaged_file_and_follows_no_link_out_of_it
     assert json.loads(str(stream.position))[0] == "5.csv"
 
 
+def test_a_replay_by_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("rain,When\n1,2002-11-06\n")
+    told_of = "a.csv has no column '{}', by which it would be played: write time=column, of rain, When"
+    for options, field, column in (("?time=wen&speed=max", None, "wen"), ("", "moment", "moment")):
+        stream = Replay()
+        with pytest.raises(AddressError) as refused:
+            stream.init(Sensor(f"replay:a.csv{options}", {}, ("moment",), field, folder=tmp_path))
+        stream.close()
+        assert str(refused.value) == told_of.format(column)
+    for options in ("?time=when", "?speed=max"):
+        stream = Replay()
+        stream.init(Sensor(f"replay:a.csv{options}", {}, ("moment",), "moment", folder=tmp_path))
+        assert isinstance(stream.read(), list)
+        stream.close()
+
+
 def test_a_replay_that_begins_in_the_future_tells_its_rows_as_ahead(tmp_path: Path) -> None:
     ahead = datetime.now(UTC) + timedelta(days=1)
     (tmp_path / "a.csv").write_text(f"at\n{ahead.isoformat()}\n9999-12-31\nnoon\n")

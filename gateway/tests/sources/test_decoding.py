@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -140,3 +140,4 @@ def test_what_names_no_file_is_told(tmp_path: Path) -> None:
 def test_times_of_any_kind_are_microseconds() -> None:
     at = datetime(2002, 11, 6, 12, 0, 0, 1, UTC)
     assert moment(at, "iso") == microseconds(at) == NOON + 1
+    assert moment(date(2002, 11, 6), "unix s") == NOON - 12 * 3_600_000_000

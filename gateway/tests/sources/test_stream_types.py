@@ -74,7 +74,11 @@ def test_lines_over_a_serial_line(peer: RootPeer, tmp_path: Path) -> None:
         assert come(gateway, query, 1)[0][:3] == (1, 0.5, "harbour")
         os.write(ours, b"ll,\r\n")
         assert come(gateway, query, 2)[1][:3] == (1, 1.5, "hill")
-        wait_for(lambda: "baud=fast: write a number as in baud=9600" in state(gateway, 1)["why"])
+        wait_for(
+            lambda: (
+                "baud=fast: write a number from 50 to 4000000, as in baud=9600" in state(gateway, 1)["why"]
+            )
+        )
         # Pulled out.
         os.close(ours)
         wait_for(lambda: state(gateway)["state"] == "away")
