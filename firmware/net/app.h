@@ -115,7 +115,7 @@ uint16_t app_srt_distance(uint8_t neighbour, bool parent);
 /* A round begins: what waits for a way to who stores it may go. */
 void app_tuples_due(void);
 /* What a mote that stores has found of an index's tuples has come, to be gathered. False:
- * malformed, or of no such question. On boards with BOARD_TUPLES. */
+ * malformed, or of no such question. */
 bool app_gathered(const uint8_t *record, uint8_t length);
 /* Tuples have come to this mote. False: they are malformed, or of no index that it knows. */
 bool app_tuple(const uint8_t *record, uint8_t length);

@@ -153,7 +153,9 @@ class Aggregate(IntEnum):
     # No columns either: what the query does, and waits for.
     ACTION = 65  # with each row: the command ``format``, its argument is the code's value
     SIGNAL = 66  # with the first of several rows in a row: raises an event; the code is its number, uint16, and an expression or nothing
-    ON_EVENT = 67  # the query runs after an event; the code is an OnEvent
+    ON_EVENT = (
+        67  # the query runs after an event; the code is an OnEvent, and a condition of the event or nothing
+    )
     STOP_ON = 68  # the query ends with an event; the code is its number, uint16, and a condition or nothing
     STORE = 69  # the query is a storage point: its rows stay on the mote; the code is a Store
     FROM = 70  # rows are joined with those of a storage point; the code is a From, then an Aggregate for each field to COMBINE
@@ -225,6 +227,7 @@ class EventFlag(IntEnum):
     TIMER = 2  # no event: each ``step`` s of network time starts it
     ALIGNED = 4  # its epochs are ``step`` s apart, counted from the event's time
     EACH = 8  # the events of several motes run it side by side, each for its own time
+    HEARD = 16  # with ALIGNED: they are counted from when a mote hears of the event; of two that come in any order all keep the same one
 
 
 class Match(IntEnum):

@@ -185,7 +185,11 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("QueryProgram", programs.QueryProgram, "What QUERY_INSTALL fragments make up."),
     ("ProgramField", programs.ProgramField, "In a QueryProgram."),
     ("Event", records.Event, "Arguments of the EVENT command."),
-    ("OnEvent", programs.OnEvent, "In a ProgramField, in place of code: ON EVENT."),
+    (
+        "OnEvent",
+        programs.OnEvent,
+        "In a ProgramField, in place of code: ON EVENT. A condition of the event may stand behind it.",
+    ),
     ("Store", programs.Store, "In a ProgramField, in place of code: the rows stay on the mote."),
     (
         "From",

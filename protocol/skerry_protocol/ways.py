@@ -92,7 +92,9 @@ Gathered = Struct(
     "carries" / Int8ul * "GATHERED",
     "query" / Int8ul * "that has the GATHER",
     "node" / Int16ul * "mote that stores the tuples",
-    "epoch" / Int32ul * "for which it has looked through them",
+    "epoch"
+    / Int32ul
+    * "for which it has looked through them; where an event asks, that event's network second and those since its mote heard of it",
     "states" / GreedyBytes * "a GatheredState for each aggregate",
 )
 

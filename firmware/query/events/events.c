@@ -5,6 +5,7 @@
 #include "commands/command.h"
 #include "drivers/settings.h"
 #include "kernel/button.h"
+#include "kernel/calls.h"
 #include "kernel/event.h"
 #include "net/app.h"
 #include "net/mac/time.h"
@@ -38,9 +39,11 @@ static const struct wire_on_event *on_event(const struct program_field *field)
 static bool on_event_check(const struct program_field *field, struct program_facts *facts)
 {
     const struct wire_on_event *on = on_event(field);
-    (void)facts;
-    return field->code.length == sizeof *on && on->lasts > 0 && on->group < 8 &&
-           !((on->flags & ONLY_TIMED) && on->step == 0);
+    uint8_t length = field->code.length;
+    return length >= sizeof *on && on->lasts > 0 && on->group < 8 &&
+           !((on->flags & ONLY_TIMED) && on->step == 0) &&
+           (length == sizeof *on || vm_check(field->code.bytes + sizeof *on,
+                                             (uint8_t)(length - sizeof *on), &facts->attributes));
 }
 
 /* A number of an event, and an expression or nothing. */
@@ -255,8 +258,9 @@ const struct wire_event *events_event(const struct query_entry *entry)
  */
 static bool within(const struct wire_on_event *on, const struct run *run, uint32_t start)
 {
+    uint32_t from = on->flags & WIRE_EVENT_FLAG_HEARD ? run->begun : run->event.seconds;
     return run->begun != 0 && start >= run->begun && start - run->begun < on->lasts &&
-           (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) || (start - run->event.seconds) % on->step == 0);
+           (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) || (start - from) % on->step == 0);
 }
 
 bool events_concern(const struct query_entry *entry, uint32_t start)
@@ -409,52 +413,88 @@ static void keep(struct query_entry *entry, const struct wire_on_event *on,
     *oldest = (struct run){now, *event};
 }
 
-/* News travels for some seconds: each mote runs the query for its whole time from when it heard. */
-static void start(struct query_entry *entry, const struct wire_event *event, uint32_t now)
+/* Whether the condition behind so many bytes of a clause is true of an event; there may be none. */
+static bool holds(struct query_entry *entry, const struct program_field *field, uint8_t before,
+                  const struct wire_event *event)
+{
+    struct program_code code = {field->code.bytes + before, (uint8_t)(field->code.length - before)};
+    struct eval_context context = entry_context(entry);
+    int32_t value;
+    context.event = event;
+    return code.length == 0 || (program_compute(&code, &context, &value) && value != 0);
+}
+
+static bool is_before(const struct wire_event *one, const struct wire_event *other)
+{
+    return one->seconds != other->seconds ? one->seconds < other->seconds : one->node < other->node;
+}
+
+/* Whether an event changes nothing while another one runs the entry. What comes about within some
+ * seconds is heard of in any order; motes that have to agree keep the latest all the same or, where
+ * the query is not to overlap, the first. */
+static bool stays(const struct query_entry *entry, uint8_t flags, const struct wire_event *event)
+{
+    const struct wire_event *runs = events_event(entry);
+    bool first = flags & WIRE_EVENT_FLAG_NO_OVERLAP;
+    if (!(flags & WIRE_EVENT_FLAG_HEARD) || runs == NULL)
+        return first;
+    return first ? !is_before(event, runs) : !is_before(runs, event);
+}
+
+/* The n-th of its events has come. News travels for some seconds: each mote runs the query for its
+ * whole time from when it heard. True: it runs from now on. */
+static bool start(struct query_entry *entry, const struct wire_on_event *on, uint8_t n,
+                  const struct wire_event *event, uint32_t now)
+{
+    bool running = entry->begun != 0 && now - entry->begun < on->lasts;
+    if (on->flags & WIRE_EVENT_FLAG_TIMER || (running && stays(entry, on->flags, event)))
+        return false;
+    entry->come = (uint8_t)(entry->come | 1U << n);
+    if (!complete(entry, on->group))
+        return false;
+    entry->come = 0;
+    entry->begun = now;
+    keep(entry, on, event, now);
+    return true;
+}
+
+/* What an entry does about an event of whose clauses the conditions are true. */
+static void take(struct query_entry *entry, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
-    for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
-        const struct wire_on_event *on = on_event(&field);
-        bool running = entry->begun != 0 && now - entry->begun < on->lasts;
-        if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event ||
-            (running && on->flags & WIRE_EVENT_FLAG_NO_OVERLAP))
+    uint8_t n = 0;
+    bool begins = false;
+    for (program_start(&field); program_next_field(entry_program(entry), entry->length, &field);) {
+        bool starts = field.aggregate == WIRE_AGGREGATE_ON_EVENT;
+        if (!starts && field.aggregate != WIRE_AGGREGATE_STOP_ON)
             continue;
-        entry->come = (uint8_t)(entry->come | 1U << n);
-        if (!complete(entry, on->group))
-            continue;
-        entry->come = 0;
-        entry->begun = now;
-        keep(entry, on, event, now);
-        return;
+        uint8_t before = starts ? sizeof(struct wire_on_event) : sizeof event->event;
+        if (event_of(&field) == event->event && holds(entry, &field, before, event)) {
+            if (!starts)
+                entry->stopped = now;
+            else if (!begins)
+                begins = start(entry, on_event(&field), n, event, now);
+        }
+        n = (uint8_t)(n + starts);
     }
 }
 
-static void stop(struct query_entry *entry, const struct wire_event *event, uint32_t now)
+/* The first whole one from now on; 0, which stands for never: it is not known. */
+static NOT_INLINED uint32_t next_second(void)
 {
-    struct program_field field;
-    struct eval_context context = entry_context(entry);
-    context.event = event; /* a condition may speak of it */
-    for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
-        int32_t value = 1;
-        if (event_of(&field) != event->event)
-            continue;
-        bool known = field.code.length == sizeof(uint16_t) || value_of(&context, &field, &value);
-        if (known && value != 0)
-            entry->stopped = now;
-    }
+    struct net_time now = time_at(clock_now());
+    return time_known() ? now.seconds + (now.ticks > 0) : 0;
 }
 
 void app_event(const struct wire_event *event)
 {
-    struct net_time now = time_at(clock_now());
-    uint32_t next = now.seconds + (now.ticks > 0); /* whole seconds; 0 stands for never */
-    if (!time_known() || next == 0)
+    uint32_t next = next_second();
+    if (next == 0)
         return;
     for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
         if (!is_for(entry, event->event, event->seconds))
             continue;
-        stop(entry, event, next);
-        start(entry, event, next);
+        take(entry, event, next);
     }
     event_post(&queries_changed);
 }

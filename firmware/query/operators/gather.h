@@ -11,7 +11,9 @@
 
 /* Whether an entry's query is such a question. */
 bool gathers(const struct query_entry *entry);
-/* Its epoch has begun, and what this mote senses itself for it is fresh. */
+/* Its epoch has begun, or all have answered in it, and what this mote senses itself for it is
+ * fresh.
+ */
 void gather_start(struct query_entry *entry);
 
 #endif

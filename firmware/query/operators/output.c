@@ -74,6 +74,14 @@ void output_joined(const struct eval_context *context)
         row(context, true);
 }
 
+void output_gathered(const struct eval_context *context, bool passes)
+{
+    if (passes)
+        row(context, true);
+    else
+        events_no_row(context->query);
+}
+
 void output_end(struct query_entry *entry, bool any)
 {
     struct eval_context context = row_context(entry);

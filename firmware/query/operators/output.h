@@ -14,6 +14,8 @@ void output_epoch(struct query_entry *entry, bool passes);
 void output_joined(const struct eval_context *context);
 /* The last tuple of a join's epoch has been met; `any` of them passed. */
 void output_end(struct query_entry *entry, bool any);
+/* The one row of what others have told of an epoch, which is no aggregate's, passes or not. */
+void output_gathered(const struct eval_context *context, bool passes);
 /* Rows and partial state records produced since output_init. */
 uint32_t output_rows(void);
 

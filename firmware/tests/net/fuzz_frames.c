@@ -237,11 +237,26 @@ static uint8_t put_indexed(uint8_t *at, struct wire_query_program *program)
         }
     }
     clause.code_length = (uint8_t)(below(16) ? length : below(length));
+    bool by_event = gather && below(2);
+    if (by_event)
+        program->period = WIRE_PERIOD_MINIMUM_MS;
     memcpy(at, program, sizeof *program);
     at += sizeof *program;
     memcpy(at, &field, sizeof field);
     memcpy(at + sizeof field, code, sizeof code);
     at += sizeof field + sizeof code;
+    if (by_event) {
+        struct wire_program_field asks = {.aggregate = WIRE_AGGREGATE_ON_EVENT,
+                                          .code_length = sizeof(struct wire_on_event)};
+        struct wire_on_event on = {
+            .event = (uint16_t)(1 + below(3)),
+            .lasts = 1 + below(50),
+            .flags = (uint8_t)(WIRE_EVENT_FLAG_ALIGNED | WIRE_EVENT_FLAG_HEARD | below(2)),
+            .step = 1 + below(20)};
+        memcpy(at, &asks, sizeof asks);
+        memcpy(at + sizeof asks, &on, sizeof on);
+        at += sizeof asks + sizeof on;
+    }
     memcpy(at, &clause, sizeof clause);
     memcpy(at + sizeof clause, bytes, clause.code_length);
     return (uint8_t)((size_t)(at - from) + sizeof clause + clause.code_length);
@@ -363,6 +378,14 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
             if (below(4))
                 memcpy(command->arguments + sizeof index, "\x00\xF0\xFF", 3);
             return (uint8_t)(sizeof *command + sizeof index + (below(2) ? 3 : below(19)));
+        }
+        if (below(3) == 0) {
+            struct wire_event event = {.event = (uint16_t)(1 + below(3)),
+                                       .node = below(2) ? me : (uint16_t)below(20),
+                                       .seconds = clock_uptime() - below(10)};
+            command->op = WIRE_COMMAND_EVENT;
+            memcpy(command->arguments, &event, sizeof event);
+            return sizeof *command + sizeof event;
         }
         if (below(3) == 0) { /* a ping, to a mote or a place */
             uint16_t to_seconds[2] = {below(4) ? (uint16_t)below(20) : WIRE_NO_NODE,

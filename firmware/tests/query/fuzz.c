@@ -142,9 +142,14 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
         return put_field(bytes, at, 0, kind, &budget, sizeof budget);
     }
     case WIRE_AGGREGATE_ON_EVENT: {
+        uint8_t clause[sizeof(struct wire_on_event) + CODE_MAXIMUM];
         struct wire_on_event on = {below(16) ? number : WIRE_EVENT_BOOT, 1 + below(50),
-                                   (uint8_t)below(16), (uint8_t)below(4), 1 + below(20)};
-        return put_field(bytes, at, 0, kind, &on, sizeof on);
+                                   (uint8_t)below(32), (uint8_t)below(4), 1 + below(20)};
+        memcpy(clause, &on, sizeof on);
+        length = sizeof on;
+        if (!below(4) && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 20)
+            length = (uint8_t)(length + make_code(clause + sizeof on));
+        return put_field(bytes, at, 0, kind, clause, length);
     }
     case WIRE_AGGREGATE_STORE: {
         struct wire_store store = {number,

@@ -163,6 +163,10 @@ class Mote:
         """A row comes by a way; whether it is well formed."""
         return bool(self._c.app_row(record, ctypes.c_uint8(len(record))) & 1)
 
+    def gathers(self, record: bytes) -> bool:
+        """What another mote has found of an index's tuples comes; whether it is of a question of this one."""
+        return bool(self._c.app_gathered(record, ctypes.c_uint8(len(record))) & 1)
+
     def lost(self, record: bytes) -> None:
         """A row has got no further than here."""
         self._c.app_row_lost(record, ctypes.c_uint8(len(record)))

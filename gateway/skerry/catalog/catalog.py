@@ -183,6 +183,11 @@ class Catalog:
         """The root, None when it has never reported."""
         return next((mote for mote in self._motes.values() if mote.level == 0), None)
 
+    def places(self) -> dict[int, tuple[int, int]]:
+        """Where motes stand that have been told, in dm."""
+        found = {mote.nodeid: (round(mote.xpos * 10), round(mote.ypos * 10)) for mote in self.all()}
+        return {node: place for node, place in found.items() if place != (0, 0)}
+
     def levels(self, root: int, now: float) -> list[int]:
         """How many hops each of a root's motes is away, as far as they have told; ``now``: UTC in s."""
         return [

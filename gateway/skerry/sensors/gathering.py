@@ -13,9 +13,11 @@ from decimal import Decimal
 from typing import Any
 
 from skerry.catalog.static_attributes import NO_STATICS, Statics
-from skerry.expressions.assembler import assemble, obstacle
+from skerry.expressions import build
+from skerry.expressions.assembler import assemble
 from skerry.expressions.expression import attributes_of
 from skerry.index.code import NULL
+from skerry.index.placement import Position
 from skerry.index.questions import Names, Points, encoded, holders
 from skerry.planner.features.indexing import Axis, Index, IndexPart
 from skerry.planner.model.clause import Clause
@@ -24,31 +26,40 @@ from skerry.planner.model.storage_points import Point, PointField
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import check_program
 from skerry.planner.planner import plan_select
-from skerry.planner.semantics.resolver import Resolver
-from skerry.planner.semantics.scope import SYNONYMS
+from skerry.planner.semantics.scope import SYNONYMS, Scope, event_value
+from skerry.sensors.asked_by_event import (
+    check_event,
+    conjuncts,
+    is_of_event_alone,
+    mote_condition,
+    reads_event,
+    with_event,
+)
 from skerry.sensors.index_tables import box_of, table_of
 from skerry.sensors.planning import planned
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.parser import parse
 from skerry_protocol import programs
-from skerry_protocol.attributes import BY_NAME, ValueFormat
+from skerry_protocol.attributes import BY_NAME, EVENT_ATTRIBUTES, ValueFormat
+from skerry_protocol.bytecode import Op
 from skerry_protocol.codes import Aggregate
-from skerry_protocol.limits import GATHERED_MAXIMUM, INDEX_NUMBERS
+from skerry_protocol.limits import GATHERED_MAXIMUM, INDEX_NUMBERS, PLACE_MAXIMUM
 
 _AT_MOTE = re.compile(r"\bat\s+mote\s+(\d+)\b", re.IGNORECASE)
 #: Where it is not said how often it is asked, that is as often as tuples are sampled.
 _PERIODIC = re.compile(r"\bsample\s+period\b|\bonce\b", re.IGNORECASE)
+_BY_EVENT = re.compile(r"\s*on\b", re.IGNORECASE)
 _KINDS = {
     kind.name: kind for kind in (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX)
 }
 #: Of COUNT(*), in a GatheredKind.
 _ALL = 0xFF
 #: What may be asked of a tuple beside what the index has.
-_NAMES = (BY_NAME["nodeid"].number, BY_NAME["epoch"].number)
+_NAMES = {BY_NAME["nodeid"].number, BY_NAME["epoch"].number, *(entry.number for entry in EVENT_ATTRIBUTES)}
 #: Clauses of SELECT that such a question has none of.
 _OTHERS = {
-    "groups": "GROUP BY", "order": "ORDER BY", "limit": "LIMIT", "event": "ON EVENT", "into": "INTO", "combine": "COMBINE",
+    "groups": "GROUP BY", "order": "ORDER BY", "limit": "LIMIT", "into": "INTO", "combine": "COMBINE",
     "interpolate": "INTERPOLATE", "queue": "QUEUE", "approximate": "APPROXIMATE", "history": "HISTORY", "wait": "WAIT",
     "nested": "a nested query", "strategy": "where motes are joined",
 }  # fmt: skip
@@ -72,26 +83,43 @@ def at_mote(sql: str) -> AtMote | None:
     return AtMote(sql[:start] + " " * (end - start) + sql[end:], int(found[1]), ast.Span(start, end))
 
 
-def plan_gathering(sql: str, indexes: Mapping[str, Index], statics: Statics = NO_STATICS) -> QueryPlan:
+def plan_gathering(
+    sql: str, indexes: Mapping[str, Index], places: Mapping[int, Position], statics: Statics = NO_STATICS
+) -> QueryPlan:
     """The query that has a mote gather what an index says; ``sql``: one of those that are :func:`at_mote`; ``indexes``: by name in lower
-    case. Raises QueryError."""
+    case; ``places``: where motes stand, in dm. Raises QueryError."""
     asked = at_mote(sql)
     assert asked is not None
     try:
-        return _Gathering(asked, sql, indexes, statics).plan()
+        return _Gathering(asked, sql, indexes, places, statics).plan()
     except QueryError as error:
         raise QueryError(error.message, error.hint, error.span, sql) from None
 
 
 class _Gathering:
-    def __init__(self, asked: AtMote, sql: str, indexes: Mapping[str, Index], statics: Statics) -> None:
+    def __init__(
+        self,
+        asked: AtMote,
+        sql: str,
+        indexes: Mapping[str, Index],
+        places: Mapping[int, Position],
+        statics: Statics,
+    ) -> None:
         periodic = _PERIODIC.search(asked.text) is not None
-        select = parse(asked.text if periodic else asked.text + " SAMPLE PERIOD 1 min")
+        by_event = _BY_EVENT.match(asked.text) is not None
+        select = parse(
+            asked.text if periodic else asked.text + (" ONCE" if by_event else " SAMPLE PERIOD 1 min")
+        )
         if not isinstance(select, ast.Select):
             raise QueryError("AT MOTE is for SELECT", "leave it out", asked.span)
         self._asked, self._statics, self._periodic = asked, statics, periodic
         self._select = replace(select, text=sql)
         self._index = self._named(indexes)
+        self._place = {**places, **self._index.storing}.get(asked.mote)
+        self._scope = Scope(
+            statics=statics,
+            event_value=event_value(select.event.events) if select.event is not None else None,
+        )
         #: What is gathered: aggregate and axis; None: COUNT(*).
         self._gathered: list[tuple[Aggregate, Axis | None]] = []
 
@@ -111,13 +139,8 @@ class _Gathering:
             if getattr(select, name):
                 hint = "leave it out: the mote has one row in each period, of what is asked"
                 raise QueryError(f"{said} is not for AT MOTE", hint, self._asked.span)
-        if self._asked.mote not in index.storing:
-            motes = ", ".join(map(str, sorted(index.storing)))
-            raise QueryError(
-                f"mote {self._asked.mote} does not store index {index.name}",
-                f"one that does gathers: {motes}",
-                self._asked.span,
-            )
+        check_event(select)
+        place = self._standing()
         items = tuple(
             replace(item, expression=self._rewritten(item.expression), alias=item.alias or self._words(item))
             for item in select.items
@@ -134,9 +157,23 @@ class _Gathering:
         made = replace(select, items=items, where=having, having=None, sampling=sampling)
         plan = plan_select(made, self._statics, {index.name.lower(): self._point()})
         clauses = tuple(clause for clause in plan.clauses if clause.kind is not Aggregate.FROM)
-        plan = replace(plan, clauses=(self._clause(), *clauses), reads=())
+        plan = replace(plan, clauses=(self._clause(place), *clauses), reads=())
+        of_event = [part for part in conjuncts(select.where) if is_of_event_alone(part)]
+        plan = with_event(plan, select, of_event, self._scope)
         check_program(merge([plan]))
         return plan
+
+    def _standing(self) -> Position:
+        """Where the mote that asks stands."""
+        mote, place = self._asked.mote, self._place
+        if place is None:
+            motes = ", ".join(map(str, sorted(self._index.storing)))
+            hint = f"say it by skerry run set_position, or ask at one that stores the index: {motes}"
+            raise QueryError(f"where mote {mote} stands is not known", hint, self._asked.span)
+        if max(map(abs, place)) > PLACE_MAXIMUM:
+            hint = f"records are sent to places within {PLACE_MAXIMUM / 10:g} m of the origin along each axis"
+            raise QueryError(f"mote {mote} stands too far away", hint, self._asked.span)
+        return place
 
     def _words(self, item: ast.SelectItem) -> str:
         span = item.expression.span
@@ -148,6 +185,8 @@ class _Gathering:
         """An expression with names of what is gathered in place of aggregates."""
         if isinstance(node, ast.Call) and node.function.upper() in _KINDS:
             return ast.Name(f"gathered{self._number(node)}", node.span)
+        if isinstance(node, ast.Name) and reads_event(node):
+            return node
         if isinstance(node, ast.Name | ast.Star):
             hint = "ask for aggregates, as COUNT(*), AVG(temp)"
             raise QueryError("a mote gathers aggregates, not tuples", hint, node.span)
@@ -200,25 +239,20 @@ class _Gathering:
 
     # ---- what motes are told ----
 
-    def _clause(self) -> Clause:
-        """A Gather of the protocol."""
-        index, where = self._index, self._select.where
-        code, box = b"", None
+    def _clause(self, place: Position) -> Clause:
+        """A Gather of the protocol; ``place``: where the mote stands."""
+        index = self._index
+        # What the event alone decides is asked when it comes.
+        of_tuples = [part for part in conjuncts(self._select.where) if not is_of_event_alone(part)]
+        condition = build.join(Op.AND, [mote_condition(part, self._scope) for part in of_tuples])
         used = {axis.attribute for _, axis in self._gathered if axis is not None}
-        if where is not None:
-            condition = Resolver("is not allowed in WHERE, which is asked of tuples").condition(
-                where, "WHERE"
-            )
-            if reason := obstacle(condition):
-                raise QueryError("this condition cannot be evaluated by a mote", reason, where.span)
-            code = assemble(condition)
-            read = attributes_of(condition)
-            used |= read - set(_NAMES)
-            box = self._box(where)
+        used |= (attributes_of(condition) if condition is not None else frozenset()) - _NAMES
+        box = self._box([part for part in of_tuples if not reads_event(part)])
         number, part = self._part(used)
         points: Points = [(0, NULL) if box is None else box[column] for column in part.columns]
         zones = {*holders(points, part.owners, part.away), *part.added}
-        x, y = index.storing[self._asked.mote]
+        x, y = place
+        code = assemble(condition) if condition is not None else b""
         kinds = [
             programs.GatheredKind.build(
                 {"aggregate": int(kind), "attribute": _ALL if axis is None else axis.attribute}
@@ -233,16 +267,19 @@ class _Gathering:
         )  # fmt: skip
         return Clause(Aggregate.GATHER, index.name, values=tuple(told))
 
-    def _box(self, where: ast.Expression) -> Points:
-        """The points that a condition asks for, at least."""
-        index = self._index
-        text = f"SELECT nodeid FROM {index.name} WHERE {self._asked.text[where.span.start : where.span.end]}"
+    def _box(self, where: list[ast.Expression]) -> Points | None:
+        """The points that conditions ask for, at least; None: any."""
+        index, text = self._index, self._asked.text
+        if not where:
+            return None
+        said = " AND ".join(f"({text[part.span.start : part.span.end]})" for part in where)
+        text = f"SELECT nodeid FROM {index.name} WHERE {said}"
         plan = planned(text, {index.name.lower(): table_of(index)}, statics=self._statics)
         assert plan is not None
         assert plan.sources is not None
         box = box_of(plan.sources.where, index)
         if box is None:
-            raise QueryError("no tuple is in this range", "its bounds exclude each other", where.span)
+            raise QueryError("no tuple is in this range", "its bounds exclude each other", where[0].span)
         return box
 
     def _part(self, used: set[int]) -> tuple[int, IndexPart]:

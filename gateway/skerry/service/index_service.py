@@ -50,6 +50,8 @@ class IndexService:
         self._silent: dict[int, float] = {}
         #: By query the owners as they were found at the last look.
         self._found: dict[str, Index] = {}
+        #: Where those stand that ask others, as motes have been told.
+        self._asking: dict[int, Position | None] = {}
         self._looked = 0.0
 
     # ---- what there is ----
@@ -143,9 +145,16 @@ class IndexService:
                 query.index = found
                 changed.add(key)
             self._found[key] = found
-        if changed:
+        if changed or self._askers() != self._asking:
             self._tell()
         return changed
+
+    def _askers(self) -> dict[int, Position | None]:
+        """Where motes stand that ask others; None: it is not known."""
+        questions = (at_mote(query.sql) for query in self._queries.all() if query.index is None)
+        asking = {question.mote for question in questions if question is not None}
+        places = self._network.catalog.places() if asking else {}
+        return {mote: places.get(mote) for mote in asking}
 
     def _there(self) -> dict[int, Position]:
         """Motes that can store and are there, and where they stand, in dm."""
@@ -162,13 +171,14 @@ class IndexService:
     def _tell(self) -> None:
         """Motes are told of the owners as they are now, and who gathers of whom."""
         clauses: dict[str, tuple[Clause, ...]] = {}
+        self._asking, places = self._askers(), self._network.catalog.places()
         for query in self._queries.all():
             if query.index is not None and query.index.revision:
                 clauses[query.plan.text] = (clause_of(query.index),)
             elif query.index is None and at_mote(query.sql) is not None:
-                # Where the mote itself is away it goes on as it was when that is back.
+                # Where nobody stores what is asked any more it goes on as it was when somebody does.
                 with suppress(QueryError):
-                    plan = plan_gathering(query.sql, self.all(), self._queries.statics.all())
+                    plan = plan_gathering(query.sql, self.all(), places, self._queries.statics.all())
                     clauses[query.plan.text] = plan.clauses
         self._network.amend(clauses)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skerry.network.networks import Networks
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sensors.gathering import at_mote, plan_gathering
@@ -14,13 +15,16 @@ from skerry.tables.store import TableStore
 class Planning:
     """Methods are called under the gateway's lock."""
 
-    def __init__(self, queries: Queries, tables: TableStore, sensors: SensorService) -> None:
-        self._queries, self._tables, self._sensors = queries, tables, sensors
+    def __init__(
+        self, queries: Queries, tables: TableStore, sensors: SensorService, network: Networks
+    ) -> None:
+        self._queries, self._tables, self._sensors, self._network = queries, tables, sensors, network
 
     def planned(self, sql: str) -> QueryPlan | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt:
         """The plan of a query that motes are asked, or a statement that is none. Raises QueryError."""
         if at_mote(sql) is not None:
-            return plan_gathering(sql, self._queries.indexes(), self._queries.statics.all())
+            places = self._network.catalog.places()
+            return plan_gathering(sql, self._queries.indexes(), places, self._queries.statics.all())
         return plan_query(sql, self._queries.points(), self._tables.schemas(), self._queries.statics.all())
 
     def gateways(self, sql: str) -> QueryPlan | None:

@@ -71,7 +71,7 @@ class QueryService:
         joins_itself: bool = True,
     ) -> None:
         self._pairs = pairs
-        self._planning = Planning(queries, tables, sensors)
+        self._planning = Planning(queries, tables, sensors, network)
         self._choices = JoinChoices(self._planning, pairs, network, itself=joins_itself)
         self._explainer = Explainer(
             network, roots, queries, sensors, indexes, pairs, self._planning, self._choices

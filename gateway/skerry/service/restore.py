@@ -7,6 +7,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from skerry.catalog.catalog import Catalog
+from skerry.index.placement import Position
 from skerry.planner.features.indexing import Index
 from skerry.planner.features.indexing import plan_of as plan_of_index
 from skerry.planner.features.srt import Srt, plan_of
@@ -40,6 +42,7 @@ def restore(
     for ended in _oldest_first(state["ended_queries"]):
         queries.end(Ended(ended["id"], ended["user"], ended["sql"], ended["why"]))
     feeds, handovers = _by_query(state["query_feeds"]), _by_query(state["handovers"])
+    places = Catalog.from_rows(state["motes"], ()).places()
     plans: dict[str, QueryPlan] = {}
     made: dict[Asked, QueryPlan] = {}
     for row in _oldest_first(state["queries"]):
@@ -58,7 +61,7 @@ def restore(
             elif asked in made:
                 plan, point = made[asked], None
             else:
-                plan, point = _plan(queries, row["sql"], row["point"], tables, srt, sensors)
+                plan, point = _plan(queries, row["sql"], row["point"], tables, srt, sensors, places)
             if asked is not None and index is None:
                 made[asked] = plan
         except QueryError as error:
@@ -99,10 +102,12 @@ def _plan(
     tables: Tables,
     srt: Srt | None,
     sensors: SensorStore,
+    places: Mapping[int, Position],
 ) -> tuple[QueryPlan, Point | None]:
-    """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
+    """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree, ``places``:
+    where motes stand."""
     if at_mote(sql) is not None:
-        return plan_gathering(sql, queries.indexes(), queries.statics.all()), None
+        return plan_gathering(sql, queries.indexes(), places, queries.statics.all()), None
     indexes = {name: table_of(index) for name, index in queries.indexes().items()}
     asked = planned(sql, {**sensors.tables(), **indexes}, sensors.shapes, statics=queries.statics.all())
     if asked is not None:

@@ -41,7 +41,8 @@ class Clause:
     kind: Aggregate
     name: str
     expr: Expr | None = None
-    #: Of ON EVENT: lasts (s), flags, group, step (s); of what is about storage points, the bytes of its code.
+    #: Of ON EVENT: lasts (s), flags, group, step (s), where ``expr`` is a condition of the event; of what is about storage points, the
+    #: bytes of its code.
     values: tuple[int, ...] = ()
     #: Of motes that join their rows: the pairs that the gateway joins.
     pairs: tuple[tuple[int, int], ...] = ()
@@ -57,7 +58,7 @@ class Clause:
         elif self.kind is Aggregate.ON_EVENT:
             lasts, flags, group, step = self.values
             fields = {"event": number, "lasts": lasts, "flags": flags, "group": group, "step": step}
-            code = bytes(OnEvent.build(fields))
+            code = bytes(OnEvent.build(fields)) + code
         elif self.values:
             code = bytes(self.values)
         else:
@@ -120,6 +121,8 @@ def aligned_ms(clauses: Iterable[Clause]) -> int | None:
 
 def _waits(clause: Clause) -> str:
     lasts, flags, group, step = clause.values
+    if flags & EventFlag.HEARD:
+        return _asks(clause)
     if flags & EventFlag.TIMER:
         return f"run for {lasts} s each {duration_text(step * 1000)}"
     again = "each event starts it anew"
@@ -131,6 +134,19 @@ def _waits(clause: Clause) -> str:
         f", each {duration_text(step * 1000)} from the event's time on" if flags & EventFlag.ALIGNED else ""
     )
     return f"run for {lasts} s after event {clause.name} (alternative {group + 1}){aligned}; {again}"
+
+
+def _asks(clause: Clause) -> str:
+    lasts, flags, _, step = clause.values
+    times, each = lasts // step, duration_text(step * 1000)
+    where = f" where {render(clause.expr)}" if clause.expr is not None else ""
+    often = "once" if times == 1 else f"{times} times, each {each}"
+    again = (
+        "an event meanwhile changes nothing"
+        if flags & EventFlag.NO_OVERLAP
+        else "an event meanwhile asks anew"
+    )
+    return f"ask {often} from event {clause.name}{where} on, and wait for {each} for answers; {again}"
 
 
 #: What :func:`nested_event` calls one.

@@ -35,6 +35,8 @@ _RING = 6
 _WAITING, _TUPLES, _TUPLE = 2, 10, 10
 #: struct scan of a join, without the values of its attributes.
 _SCAN = 29
+#: struct gathering of a mote that asks others.
+_GATHERING = 49
 #: struct state of a semantic routing tree, with what each of 24 neighbours told.
 _TREE = 255
 #: struct children and struct child, of which a root keeps so many.
@@ -66,6 +68,7 @@ def state_bytes(query: MoteQuery) -> int:
     pairs = pairing.pairs_clause(query)
     found += pairing.state_bytes(pairs) if pairs is not None else 0
     found += _TREE * any(clause.kind is Aggregate.SRT for clause in query.clauses)
+    found += _GATHERING * any(clause.kind is Aggregate.GATHER for clause in query.clauses)
     if any(clause.kind is Aggregate.FROM for clause in query.clauses):
         found += _SCAN + 4 * len(_sampled(query))
     found += _SIGNAL * any(
