@@ -164,7 +164,8 @@ class Joining:
         """All epochs, and the seconds for which rows are waited for. Which mote has started anew, and in which epoch."""
         net = self.net
         self._sense()
-        while (left := start + 1 - net.line.network_time()) > 0:
+        # Time goes on by nanoseconds: what is left of fewer would be left for ever.
+        while (left := round(start + 1 - net.line.network_time(), 3)) > 0:
             net.line.repeat()
             net.advance(min(left, 10))
         began, turn, offset = (
