@@ -17,7 +17,7 @@ from skerry.planner.model import source_plans as plans
 from skerry.sensors.definitions import Field
 from skerry.sensors.field_texts import steps
 from skerry.sources.lines import LINE_BYTES
-from skerry.sources.shown import VALUE
+from skerry.sources.shown import LOOKED, VALUE
 from skerry.sources.stream_type import AddressError, Unfit
 
 FORMATS = ("json", "csv")
@@ -45,7 +45,7 @@ class MisfitError(ValueError):
     def told(self, hide: Callable[[str], str]) -> str:
         """Without secrets: what is hidden in a part of a value would be found there no more."""
         text, value, rest = self._parts
-        return hide(text) + hide(value)[:VALUE] + rest
+        return hide(text) + hide(value[:LOOKED])[:VALUE] + rest
 
 
 class Decoder:

@@ -28,8 +28,8 @@ from skerry.storage.log.source_positions import Position
 
 #: Rows that have come gather for so long, in s: the disk takes as long for many as for one.
 GATHER_S = 0.02
-#: Rows of a source that are taken in its turn, and of all of a table at a time.
-TURN_ROWS, BATCH_ROWS = 2048, 32_768
+#: Rows of a source that are taken in its turn, and of all of a table at a time, and about so many bytes of them as they came.
+TURN_ROWS, BATCH_ROWS, BATCH_BYTES = 2048, 32_768, 64 << 20
 #: After a batch that could not be stored, in s.
 _AGAIN_S = 1.0
 #: How sources are is told so often, in s.
@@ -157,18 +157,20 @@ class Intake:
     def _take(self) -> dict[int, list[Part]]:
         """Rows of all sources in turn, by table."""
         found: dict[int, list[Part]] = {}
-        room: dict[int, int] = {}
+        room: dict[int, tuple[int, int]] = {}
         keys = list(self._readings)
         self._turn = (self._turn + 1) % max(len(keys), 1)
         for key in keys[self._turn :] + keys[: self._turn]:
-            reading, left = self._readings[key], room.get(key[0], BATCH_ROWS)
-            rows = reading.take(min(TURN_ROWS, left))
+            reading, (left, bytes_left) = self._readings[key], room.get(key[0], (BATCH_ROWS, BATCH_BYTES))
+            each = max(1, reading.row_bytes)
+            # One at least, however long it is.
+            rows = reading.take(min(TURN_ROWS, left, max(1, bytes_left // each)) if bytes_left > 0 else 0)
             if rows:
                 position, last = reading.progress.behind()
                 found.setdefault(key[0], []).append(Part(reading, rows, position, last))
                 if position is not None:
                     self._positions[key] = position
-                room[key[0]] = left - len(rows)
+                room[key[0]] = left - len(rows), bytes_left - each * len(rows)
             if reading.waiting:
                 self._some.set()
         return found

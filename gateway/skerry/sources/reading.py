@@ -16,13 +16,15 @@ from skerry.sources.decoding import Decoder, MisfitError, Row, microseconds
 from skerry.sources.messages import SourceState
 from skerry.sources.opening import Opened, Opener, called, closed, reason
 from skerry.sources.progress import Progress
-from skerry.sources.shown import ROW, plain
+from skerry.sources.shown import LOOKED, ROW, plain
 from skerry.sources.stream_type import AddressError, Sensor, Signal, StreamType, Timed, Value
 from skerry.sql.units import moment_text
 from skerry.storage.log.source_positions import Position
 
-#: Rows of a source that wait; it is not read while there are more.
-WAITING_ROWS = 20_000
+#: Rows of a source that wait, and about so many bytes of them as they came; it is not read while there are more.
+WAITING_ROWS, WAITING_BYTES = 20_000, 16 << 20
+#: Of values that come as objects each so many-th is measured.
+_MEASURED = 64
 #: Of the values of one ``read`` so many are decoded before others have their turn.
 DECODED_ROWS = 2048
 #: From a failure to the next attempt, in s: the first time, and at most.
@@ -73,6 +75,8 @@ class Reading:
         self.address = address_of(values, place)
         self.state = SourceState(table.name, number, self.address)
         self.waiting: deque[Arrived] = deque()
+        #: Bytes of what waits, and of an object.
+        self._bytes = self._object_bytes = 0
         self.progress = Progress(self.address, position)
         self._room, self._empty = asyncio.Event(), asyncio.Event()
         self._room.set()
@@ -96,13 +100,23 @@ class Reading:
     def take(self, most: int) -> list[Arrived]:
         """So many of the rows that wait, oldest first."""
         found = [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
-        if len(self.waiting) < WAITING_ROWS:
+        self._bytes -= len(found) * self._bytes // max(1, len(found) + len(self.waiting))
+        if self._has_room:
             self._room.set()
         if not self.waiting:
             self._empty.set()
         if found:
             self.progress.taken(found[-1].value, last=not self.waiting)
         return found
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self.waiting) < WAITING_ROWS and self._bytes < WAITING_BYTES
+
+    @property
+    def row_bytes(self) -> int:
+        """About so many has a row that waits."""
+        return self._bytes // max(1, len(self.waiting))
 
     def leave_out(self, row: Arrived, why: str) -> None:
         """A row that was taken does not fit after all."""
@@ -221,9 +235,12 @@ class Reading:
                 self._show(f"its time, {when}, is more than a minute ahead of the clock", bare, hide)
                 continue
             self.waiting.append(Arrived(fields, at, now, number, self.values))
+            if not isinstance(bare, bytes) and number % _MEASURED == 1:
+                self._object_bytes = _size(fields)
+            self._bytes += len(bare) if isinstance(bare, bytes) else self._object_bytes
             self.state.rows += 1
         self.state.last, self.changed = now / 1e6, True
-        if len(self.waiting) >= WAITING_ROWS:
+        if not self._has_room:
             self._room.clear()
         self._some()
 
@@ -232,7 +249,7 @@ class Reading:
         self._show(why, value, hide)
 
     def _show(self, why: str, value: bytes | Mapping[str, Any], hide: Callable[[str], str]) -> None:
-        shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        shown = value[:LOOKED].decode(errors="replace") if isinstance(value, bytes) else str(value)[:LOOKED]
         self.state.sample = [
             *self.state.sample[1 - _SAMPLES :],
             f"{plain(why)}: {plain(hide(shown)[:ROW].strip())}",
@@ -240,6 +257,14 @@ class Reading:
 
     def _say(self, state: str, why: str = "") -> None:
         self.state.state, self.state.why, self.changed = state, why, True
+
+
+def _size(fields: Row) -> int:
+    """About what it has taken as a text."""
+    return sum(
+        8 * (len(one) + 1) if isinstance(one, list) else len(one) if isinstance(one, str) else 8
+        for one in fields
+    )
 
 
 def _hidden(text: str, opened: Opened | None) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 #: Characters of a value that is wrong.
 VALUE, ROW = 60, 120
+#: Of a text that is longer no more is looked at.
+LOOKED = 1 << 16
 
 
 def plain(text: str) -> str:

@@ -19,6 +19,7 @@ from gateway.tests.sources.line_server import LineServer
 from gateway.tests.sources.one_source import SHORT
 from skerry.sensors.definitions import SensorTable, define
 from skerry.sources import http_request, server_sent_events
+from skerry.sources import reading as reading_of_sources
 from skerry.sources.growing_file import GrowingFile
 from skerry.sources.http_polling import HttpPolling
 from skerry.sources.lines import LINE_BYTES
@@ -186,6 +187,34 @@ def test_what_waits_for_who_writes_is_no_file(tmp_path: Path) -> None:
     for address in ("file:pipe.csv", "replay:pipe.csv?speed=max"):
         with pytest.raises(ConnectionError, match=r"pipe\.csv is no file"):
             types()[address.partition(":")[0]]().init(Sensor(address, {}, (), folder=tmp_path))
+
+
+def test_what_waits_is_bounded_however_long_rows_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_of_sources, "WAITING_BYTES", 1 << 20)
+    lines, count, size = LineServer(), 300, 32 << 10
+
+    def send() -> None:
+        lines.send(*({"rain": number, "place": "x" * size} for number in range(count)))
+
+    async def read() -> list[float]:
+        reading = Reading(
+            weather(), 1, (1, lines.address), Opener(types(), tmp_path, None, tmp_path), lambda: None
+        )
+        sender, found = asyncio.create_task(asyncio.to_thread(send)), list[float]()
+        async with asyncio.timeout(120):
+            while len(found) < count:
+                await asyncio.sleep(0.02)
+                # What one read has brought may be beyond.
+                assert len(reading.waiting) * size <= (1 << 20) + (1 << 19)
+                if len(reading.waiting) * size >= 1 << 20 or sender.done():
+                    assert len(reading.waiting) == 0 or size <= reading.row_bytes <= size + 100
+                    found += [row.fields[0] for row in reading.take(7)]
+        await sender
+        await reading.stop()
+        return found
+
+    assert asyncio.run(read()) == [*range(count)]
+    lines.close()
 
 
 def test_rows_of_the_future_are_shown_with_their_time(tmp_path: Path) -> None:
