@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -102,11 +102,13 @@ class Intake:
                 position = self._positions.get(key)
                 if position is not None and not position.lasting:
                     del self._positions[key]
-            for key, reading in list(self._readings.items()):
+            changed = list[Coroutine[Any, Any, None]]()
+            for key, reading in self._readings.items():
                 is_same = wanted.tables[key[0]] == reading.table
                 if is_same and (wanted.rows[key] == reading.values or reading.become(wanted.rows[key])):
                     continue
-                await self._change(key, reading, wanted)
+                changed.append(self._change(key, reading, wanted))
+            await asyncio.gather(*changed)
             for key, values in wanted.rows.items():
                 if key not in self._readings:
                     self._open(key, wanted, values)
