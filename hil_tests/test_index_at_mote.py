@@ -163,4 +163,11 @@ def test_a_mote_asks_when_an_event_comes(
         waited += 10
     print(f"mote {asks} ({BOARDS[asks]}) acted {waited} s after its button was pressed")
     assert [number for number, mote in net.motes.items() if "green" in mote.outputs] == [asks]
+
+    # A gateway that starts again knows what is asked, and where those stand that ask.
+    texts = {query.sql for query in office.gateway.queries.all()}
     office.gateway.close()
+    again = Office(net, tmp_path, monkeypatch)
+    assert {query.sql for query in again.gateway.queries.all()} == texts
+    assert not again.gateway.queries.ended()
+    again.gateway.close()

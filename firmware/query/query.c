@@ -1,7 +1,7 @@
 #include "query/query.h"
 
 #include "net/app.h"
-#include "query/events/events.h"
+#include "query/events/raising.h"
 #include "query/operators/output.h"
 #include "query/program/installer.h"
 #include "query/sampling/acquire.h"

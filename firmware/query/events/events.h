@@ -1,6 +1,6 @@
-/* Events: raised by a query's action on a mote, or by the gateway, and told to every mote by a
- * flood. They start the queries that wait for them (ON EVENT) and end those that are to (STOP ON
- * EVENT). Source: TinyDB 2005, 3.5. */
+/* Events: raised by a query's action on a mote (raising.h), or by the gateway, and told to every
+ * mote by a flood. They start the queries that wait for them (ON EVENT) and end those that are to
+ * (STOP ON EVENT). Source: TinyDB 2005, 3.5. */
 #ifndef SKERRY_QUERY_EVENTS_EVENTS_H
 #define SKERRY_QUERY_EVENTS_EVENTS_H
 
@@ -9,11 +9,6 @@
 
 #include "query/program/query_table.h"
 
-/* A row of the context's query is due: does what its OUTPUT clauses say. A signal is raised by the
- * first of several such rows in a row. */
-void events_row(const struct eval_context *context);
-/* A row of the entry's query did not pass. */
-void events_no_row(struct query_entry *entry);
 /* Whether an epoch that starts at network second `start` belongs to the entry's query: always,
  * unless it waits for an event. */
 bool events_runs(const struct query_entry *entry, uint32_t start);
@@ -29,9 +24,9 @@ bool events_next(struct eval_context *context, uint8_t *run);
 /* Whether a later epoch may run without another event, though that of `start` does not: it waits
  * for a timer, or its epochs are aligned. */
 bool events_goes_on(const struct query_entry *entry, uint32_t start);
-/* Queries or network time have become known, or floods have found room: what waits for them can be
- * raised. */
-void events_changed(void);
+/* Whether a query of this mote waits for an event that came about in network second `seconds`:
+ * others have the same queries. */
+bool events_awaited(uint16_t number, uint32_t seconds);
 /* Whether the entry is to be kept though it runs no more: another event may start it, or the
  * gateway has not stopped it yet. */
 bool events_keeps(const struct query_entry *entry);

@@ -1,6 +1,7 @@
 #include "query/operators/output.h"
 
 #include "query/events/events.h"
+#include "query/events/raising.h"
 #include "query/operators/aggregate.h"
 #include "query/operators/meet.h"
 #include "query/operators/row.h"

@@ -6,7 +6,7 @@
 #include "drivers/settings.h"
 #include "net/app.h"
 #include "net/routing/neighbours.h"
-#include "query/events/events.h"
+#include "query/events/raising.h"
 #include "query/program/installer.h"
 #include "query/query_conf.h"
 #include "query/routes/srt.h"

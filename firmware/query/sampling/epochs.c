@@ -11,6 +11,7 @@
 #include "net/app.h"
 #include "net/mac/time.h"
 #include "query/events/events.h"
+#include "query/events/raising.h"
 #include "query/program/installer.h"
 #include "query/query_conf.h"
 #include "query/queueing/policy.h"
