@@ -122,6 +122,9 @@ class SourceStatistics:
                     table.counted[name] = table.counted.get(name, 0) + rows
                     if least is not None:
                         known = table.ranges.get(name, (least, greatest))
+                        if isinstance(least, datetime) != isinstance(known[0], datetime):
+                            # A column of another type has come in place of one that was dropped.
+                            known = least, greatest
                         table.ranges[name] = min(least, known[0]), max(greatest, known[1])
 
     def told(self, states: Mapping[Key, SourceState]) -> None:

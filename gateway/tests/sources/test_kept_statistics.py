@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
 from gateway.tests.sources.one_source import SHORT, again, come, one_source
 from skerry.service import kept_statistics
 from skerry.service.gateway import Gateway
+from skerry.service.queries import UserQuery
 from skerry.sql.errors import QueryError
 
 ROWS = 40
@@ -24,6 +26,39 @@ FIELDS = "SELECT field, type, bytes, least, greatest FROM source_fields WHERE se
 
 def known(gateway: Gateway) -> list[list[list[Any]]]:
     return [gateway.inventory.select(sql)[1] for sql in (SOURCES, FIELDS)]
+
+
+def test_a_column_may_take_the_place_of_one_of_another_type(peer: RootPeer, tmp_path: Path) -> None:
+    (tmp_path / "streams").mkdir()
+    file = tmp_path / "streams" / "rain.csv"
+    file.touch()
+    with opened(peer, tmp_path) as gateway:
+        for text in (
+            SHORT,
+            "INSERT INTO weather VALUES (1, 'file:rain.csv?format=csv&from=start')",
+            "ALTER SENSORS weather ADD x INT",
+            "UPDATE weather SET x = 3",
+        ):
+            gateway.queries.ask(text, "ada")
+        query = gateway.queries.ask("SELECT rain FROM weather", "ada")
+        assert isinstance(query, UserQuery)
+        gateway.sources.start()
+        file.write_text("1,,\n")
+        come(gateway, query, 1)
+        process = gateway.sources.pid
+        for text in (
+            "ALTER SENSORS weather DROP x",
+            "ALTER SENSORS weather ADD x TIMESTAMP",
+            "UPDATE weather SET x = '2002-11-06'",
+        ):
+            gateway.queries.ask(text, "ada")
+        for number in range(2, 5):
+            with file.open("a") as growing:
+                growing.write(f"{number},,\n")
+            assert come(gateway, query, number)[-1] == (number,)
+        ranges = {row[0]: row[3:] for row in known(gateway)[1]}
+        assert ranges["x"] == ["2002-11-06T00:00:00.000Z"] * 2
+        assert gateway.sources.pid == process, "nothing has gone wrong that had it start anew"
 
 
 def test_what_is_known_of_sources_outlives_a_restart(
