@@ -20,7 +20,7 @@ AREAS = {
     "testbed": "the emulator's speed, and the images that run on it",
     "query": "how queries are planned and executed, on motes and for users",
     "energy": "what motes take, and how long their batteries last",
-    "storage": "what an index costs in a network that keeps its own readings: a model of that alone",
+    "storage": "what an index costs in a network that keeps its own readings: a model, and emulated motes",
     "joins": "what it costs to join pairs of motes, by strategy: a model, and emulated motes",
 }
 
