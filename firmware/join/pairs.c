@@ -61,37 +61,78 @@ enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8
     return PAIRS_PUT;
 }
 
-/* Whether a row is for certain in its mote's window in a role at an epoch that is not before it.
- * Rows that have not come count by the numbers of those that have. */
-static bool in_window(const struct pairs *pairs, const struct pairs_row *row, uint8_t role,
-                      uint32_t at)
+/* From one row of a mote to a later one, by their numbers in a role: how many lie between them,
+ * fewer than CYCLE. */
+static uint8_t between(const struct pairs_row *row, const struct pairs_row *later, uint8_t role)
 {
-    if (pairs->window.rows == 0)
-        return at - row->epoch <= pairs->window.length;
-    const struct pairs_row *newest = row;
-    uint8_t newer = 0;
-    bool started = false;
+    return (uint8_t)((pairs_number(later->passed, role) + 2 * CYCLE - 1 -
+                      pairs_number(row->passed, role)) %
+                     CYCLE);
+}
+
+static uint8_t least(uint32_t one, uint8_t other) { return one < other ? (uint8_t)one : other; }
+
+/* Of a mote's rows in a role: the newest one of before an epoch, or of it, and the first behind it.
+ */
+struct around {
+    const struct pairs_row *newest, *following; /* following NULL: none has come */
+    uint8_t newer;                              /* from the row that was asked for up to newest */
+    bool started;                               /* … the mote has started anew */
+};
+
+static struct around look_around(const struct pairs *pairs, const struct pairs_row *row,
+                                 uint8_t role, uint32_t at)
+{
+    struct around found = {row, NULL, 0, false};
     for (uint8_t i = 0; i < pairs->rows_room; i++) {
         const struct pairs_row *other = &pairs->rows[i];
         if (!(other->passed & role) || other->mote != row->mote ||
-            !before(row->epoch, other->epoch) || before(at, other->epoch))
+            !before(row->epoch, other->epoch))
             continue;
-        newer++;
-        started |= pairs_number(other->passed, role) == 0;
-        if (before(newest->epoch, other->epoch))
-            newest = other;
+        if (before(at, other->epoch)) {
+            if (!found.following || before(other->epoch, found.following->epoch))
+                found.following = other;
+            continue;
+        }
+        found.newer++;
+        found.started |= pairs_number(other->passed, role) == 0;
+        if (before(found.newest->epoch, other->epoch))
+            found.newest = other;
     }
-    if (newer >= pairs->window.rows)
+    return found;
+}
+
+/* Rows that may be lost between the newest one and `at`, an epoch before `until`, by the number of
+ * the one that follows: what is of `until` or later may still come. */
+static uint8_t lost_behind(const struct around *around, uint8_t role, uint32_t at, uint32_t until)
+{
+    const struct pairs_row *following = around->following;
+    /* What a mote lost as it started again no number tells. */
+    if (!following || pairs_number(following->passed, role) == 0)
+        return 0;
+    uint8_t missing = between(around->newest, following, role);
+    if (before(until, following->epoch))
+        missing = (uint8_t)(missing - least(following->epoch - until, missing));
+    return least(at - around->newest->epoch, missing);
+}
+
+/* Whether a row is for certain in its mote's window in a role at an epoch that is not before it,
+ * and before `until`. Rows that have not come count by the numbers of those that have. */
+static bool in_window(const struct pairs *pairs, const struct pairs_row *row, uint8_t role,
+                      uint32_t at, uint32_t until)
+{
+    if (pairs->window.rows == 0)
+        return at - row->epoch <= pairs->window.length;
+    struct around around = look_around(pairs, row, role, at);
+    if (around.newer >= pairs->window.rows)
         return false;
-    uint8_t ahead =
-        (uint8_t)(pairs_number(newest->passed, role) + CYCLE - pairs_number(row->passed, role));
-    /* What a mote had before it started again may be lost, and no number tells of it: an epoch has
-     * one row at most. */
-    if (started)
+    if (around.started)
         return at - row->epoch < pairs->window.rows;
+    uint8_t ahead = (uint8_t)(pairs_number(around.newest->passed, role) + CYCLE -
+                              pairs_number(row->passed, role));
     /* Of what has not come there are fewer than CYCLE. */
-    uint8_t missing = (uint8_t)((ahead + CYCLE - newer % CYCLE) % CYCLE);
-    return newer + missing < pairs->window.rows;
+    uint8_t missing = (uint8_t)((ahead + CYCLE - around.newer % CYCLE) % CYCLE);
+    return around.newer + missing + lost_behind(&around, role, at, until) < pairs->window.rows;
 }
 
 static bool is_pair(const struct pairs *pairs, uint8_t s, uint8_t t)
@@ -108,7 +149,7 @@ static void forget(struct pairs *pairs, uint32_t until)
     for (uint8_t i = 0; i < pairs->rows_room; i++) {
         struct pairs_row *row = &pairs->rows[i];
         for (uint8_t role = PAIRS_S; role <= PAIRS_T; role++)
-            if (before(row->epoch, until) && !in_window(pairs, row, role, until - 1))
+            if (before(row->epoch, until) && !in_window(pairs, row, role, until - 1, until))
                 row->passed &= (uint8_t)~role;
         if (!(row->passed & PAIRS_ROLES))
             row->passed = 0;
@@ -133,7 +174,7 @@ void pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *conte
             /* Each two are joined when it is the later one's turn. */
             if (!before(later->epoch, pairs->joined) && before(later->epoch, until) &&
                 is_pair(pairs, pairs->rows[s].mote, pairs->rows[t].mote) &&
-                in_window(pairs, earlier, role, later->epoch))
+                in_window(pairs, earlier, role, later->epoch, until))
                 met(s, t, context);
         }
     pairs->joined = until;

@@ -6,7 +6,8 @@
  * with itself. What is in a window is there once, whatever the number of pairs.
  *
  * A mote numbers its rows in each role, so that whoever joins them sees that one is missing: it is
- * in the window all the same, and those before it are not.
+ * in the window all the same, and those before it are not. Where it was of an epoch up to which a
+ * window reaches or of a later one, and cannot come any more, it counts as one in the window.
  *
  * Rows may come in any order, and twice. They are joined once their epoch is over: when no row from
  * before can come any more. */

@@ -194,7 +194,8 @@ def test_what_cannot_be_joined_is_said(code: Any) -> None:
 def test_rows_that_never_come_count_by_their_numbers(
     code: Any, drawn: dict[tuple[int, int], int], rows: int, draw: random.Random
 ) -> None:
-    """All that is in no window up to a later row that has come is out of it; only what has not come behind the last one is not known of."""
+    """None meets whose window may not reach so far: what has not come shows by the next row that has. Only behind a mote's last row nobody
+    knows of it."""
     passed = numbered(code, drawn)
     assert all(passed[one] & (S | T) == roles for one, roles in drawn.items())
     lost = set(draw.sample(sorted(drawn), min(len(drawn), draw.randint(0, 6))))
@@ -206,8 +207,24 @@ def test_rows_that_never_come_count_by_their_numbers(
     place.join(100)
     samples = [Sample(*one, roles) for one, roles in drawn.items()]
     wanted = {one for one in by_duckdb(samples, [(1, 2)], rows, 0) if not {one[:2], one[2:]} & lost}
-    assert wanted <= set(place.met)
+    for s, a, t, b in wanted - place.met.keys():
+        mote, role, at = (s, S, b) if a <= b else (t, T, a)
+        newest, following = _around(drawn, lost, (mote, role, at))
+        assert following is not None
+        assert any(m == mote and newest < e < following and drawn[m, e] & role for m, e in lost)
     assert not _wrong(place.met.keys() - wanted, drawn, lost)
+
+
+def test_a_window_ends_before_what_lacks_where_that_cannot_come_any_more(code: Any) -> None:
+    """Of mote 1's three rows the second one is lost."""
+    passed = numbered(code, {(1, 5): S, (1, 8): S, (1, 10): S, (2, 7): T, (2, 9): T})
+    for turns, met in (((100,), set()), ((8, 100), {(1, 5, 2, 7)})):
+        place = Place(code, [(1, 2)], Window(0, 1))
+        for mote, epoch in ((1, 5), (1, 10), (2, 7), (2, 9)):
+            assert place.put(mote, epoch, passed[mote, epoch]) == PUT
+        for until in turns:
+            place.join(until)
+        assert set(place.met) == {*met, (1, 10, 2, 9)}
 
 
 @settings(max_examples=200)
@@ -229,7 +246,7 @@ def test_no_window_reaches_too_far_back_over_a_start(
     place.join(100)
     samples = [Sample(*one, roles) for one, roles in drawn.items()]
     wanted = {one for one in by_duckdb(samples, [(1, 2), (2, 1)], rows, 0) if not {one[:2], one[2:]} & lost}
-    assert not _wrong(place.met.keys() - wanted, drawn, lost)
+    assert not _wrong(place.met.keys() - wanted, drawn, lost, start)
     for s, a, t, b in wanted - place.met.keys():
         mote, since, at = (s, a, b) if a <= b else (t, b, a)
         assert mote == 1, "nothing lacks but windows over the start"
@@ -259,20 +276,31 @@ def numbered(
 
 
 def _wrong(
-    more: set[tuple[int, int, int, int]], drawn: dict[tuple[int, int], int], lost: set[tuple[int, int]]
+    more: set[tuple[int, int, int, int]],
+    drawn: dict[tuple[int, int], int],
+    lost: set[tuple[int, int]],
+    start: int = 1000,
 ) -> list[tuple[int, int, int, int]]:
-    """Of answers that are not DuckDB's all but those up to whose later row something was lost behind the last one that has come."""
+    """Of answers that are not DuckDB's all but those up to whose later row something was lost behind the last one that has come before
+    mote 1 starts again, or at all."""
     found = []
     for s, a, t, b in more:
         mote, role, at = (s, S, b) if a <= b else (t, T, a)
-        known = [
-            e
-            for (m, e), roles in drawn.items()
-            if m == mote and roles & role and e <= at and (m, e) not in lost
-        ]
-        if not any(m == mote and drawn[m, e] & role and max(known) < e <= at for m, e in lost):
+        newest, following = _around(drawn, lost, (mote, role, at))
+        behind = any(m == mote and drawn[m, e] & role and newest < e <= at for m, e in lost)
+        last = following is None or (mote == 1 and newest < start <= following)
+        if not (last and behind):
             found.append((s, a, t, b))
     return found
+
+
+def _around(
+    drawn: dict[tuple[int, int], int], lost: set[tuple[int, int]], where: tuple[int, int, int]
+) -> tuple[int, int | None]:
+    """Of a mote's rows in a role that have come the newest up to an epoch, and the first behind it."""
+    mote, role, at = where
+    known = [e for (m, e), roles in drawn.items() if m == mote and roles & role and (m, e) not in lost]
+    return max(e for e in known if e <= at), min((e for e in known if e > at), default=None)
 
 
 def test_numbers_go_round(code: Any) -> None:

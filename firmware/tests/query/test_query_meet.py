@@ -333,7 +333,7 @@ def test_a_host_tells_the_numbers_of_rows_and_misses_none(mote: Mote) -> None:
     mote.run(1 + PERIOD * (DELAY + 3))
     told = [record.body for record in mote.records() if record.type is PacketType.JOINED]
     met = {(one.s_epoch - first, one.t_epoch - first): (one.s_nulls >> 13, one.t_nulls >> 13) for one in told}
-    # The row of epoch 0 is in the window of two up to epoch 1, as nobody can know yet.
+    # The row of epoch 0 is in the window of two up to epoch 1, whichever of both has had the one that lacks.
     assert met == {(0, 0): (0, 0), (1, 0): (1, 0), (1, 2): (1, 2), (2, 2): (2, 2), (3, 2): (3, 2)}
 
 

@@ -152,7 +152,7 @@ class JoinedRows:
         if until <= self._joined or not (self._rows or self._held):
             self.tally.settle(until)
             return self._joined, []
-        held = [pair for pair in self._held if _later(*pair) < until and self._is_certain(*pair)]
+        held = [pair for pair in self._held if _later(*pair) < until and self._is_certain(*pair, until)]
         met = [pair for one in self._pairs for pair in self._meets(one, until)]
         self._found = until, [*held, *self._matching(met)]
         return until, [self._result(query, s, t) for s, t in self._found[1]]
@@ -194,31 +194,38 @@ class JoinedRows:
         s, t = (self._of(mote, role) for mote, role in zip(pair, (S, T), strict=True))
         for later in s:
             if self._joined <= later.epoch < until:
-                yield from ((later, row) for row in self._window(t, T, later.epoch, pair))
+                yield from ((later, row) for row in self._window(t, T, later.epoch, until, pair))
         for later in t:
             if self._joined <= later.epoch < until:
                 yield from (
-                    (row, later) for row in self._window(s, S, later.epoch, pair) if row.epoch < later.epoch
+                    (row, later)
+                    for row in self._window(s, S, later.epoch, until, pair)
+                    if row.epoch < later.epoch
                 )
 
     def _of(self, mote: int, role: int) -> list[Row]:
         rows = self._rows.get(mote, {})
         return [rows[epoch] for epoch in sorted(rows) if rows[epoch].passed & role]
 
-    def _window(self, rows: list[Row], role: int, at: int, pair: tuple[int, int]) -> list[Row]:
-        """Of a mote's rows those in its window at an epoch."""
+    def _window(self, rows: list[Row], role: int, at: int, until: int, pair: tuple[int, int]) -> list[Row]:
+        """Of a mote's rows those in its window at an epoch, before ``until``."""
         count, epochs = self._keeps
         before = [row for row in rows if row.epoch <= at]
         if not count:
             return [row for row in before if row.epoch >= at - epochs]
-        newest = [row for i, row in enumerate(before) if _is_among(count, row, before[i + 1 :], role, at)]
-        return newest if pair in self._known else [row for row in newest if at - row.epoch < count]
+        window = _Window(count, role, at, until)
+        if pair in self._known:
+            return [row for i, row in enumerate(before) if window.has(row, rows[i + 1 :])]
+        # Rows that its host has do not come here.
+        newest = [row for i, row in enumerate(before) if window.has(row, before[i + 1 :])]
+        return [row for row in newest if at - row.epoch < count]
 
-    def _is_certain(self, s: Row, t: Row) -> bool:
+    def _is_certain(self, s: Row, t: Row, until: int) -> bool:
         """Whether the earlier of two that a host has joined is in its window, after all that has come here."""
-        at, (earlier, role) = _later(s, t), ((s, S) if s.epoch <= t.epoch else (t, T))
+        earlier, role = (s, S) if s.epoch <= t.epoch else (t, T)
+        at = _later(s, t)
         passed = [row for row in self._of(earlier.node, role) if earlier.epoch < row.epoch <= at]
-        return _is_among(self._keeps[0], earlier, passed, role, at)
+        return _Window(self._keeps[0], role, at, until).has(earlier, passed)
 
     def _matching(self, met: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
         if self._condition is None or not met:
@@ -234,15 +241,35 @@ def _later(s: Row, t: Row) -> int:
     return max(s.epoch, t.epoch)
 
 
-def _is_among(count: int, row: Row, others: Sequence[Row], role: int, at: int) -> bool:
-    """Whether a row is for certain among the last so many that its mote has had in a role up to an epoch. ``others``: those behind it that
-    have come."""
-    numbers = [number_of(other.passed, role) for other in others]
-    if not all(numbers):
-        # What its mote had before it started again may be lost, and no number tells of it: an epoch has one row at most.
-        return at - row.epoch < count
-    lost = missing(number_of(row.passed, role), numbers[-1], len(others)) if numbers else 0
-    return len(others) + lost < count
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A mote's last ``count`` rows in a role up to an epoch; of epochs before ``until`` none can come any more."""
+
+    count: int
+    role: int
+    at: int
+    until: int
+
+    def has(self, row: Row, behind: Sequence[Row]) -> bool:
+        """Whether a row is among them for certain. ``behind``: those of its mote and role behind it that have come, by their epochs."""
+        others = [other for other in behind if other.epoch <= self.at]
+        numbers = [number_of(other.passed, self.role) for other in others]
+        if not all(numbers):
+            # What its mote had before it started again may be lost, and no number tells of it: an epoch has one row at most.
+            return self.at - row.epoch < self.count
+        lost = missing(number_of(row.passed, self.role), numbers[-1], len(others)) if numbers else 0
+        newest = others[-1] if others else row
+        return len(others) + lost + self._lost_behind(newest, behind[len(others) :]) < self.count
+
+    def _lost_behind(self, newest: Row, following: Sequence[Row]) -> int:
+        """Rows that may be lost between the newest one and the window's end, by the number of the one that follows."""
+        number = number_of(following[0].passed, self.role) if following else 0
+        # What a mote lost as it started again no number tells.
+        if not number:
+            return 0
+        between = missing(number_of(newest.passed, self.role), number, 1)
+        late = max(0, following[0].epoch - self.until)
+        return min(self.at - newest.epoch, max(0, between - late))
 
 
 def _nulled(values: tuple[int, ...], nulls: int) -> Values:
