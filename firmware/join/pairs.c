@@ -1,5 +1,7 @@
 #include "join/pairs.h"
 
+#include "kernel/calls.h"
+
 #include <stddef.h>
 
 /* Times go round (RFC 1982): what lies less than half the circle ahead is later. */
@@ -144,7 +146,7 @@ static bool is_pair(const struct pairs *pairs, uint8_t s, uint8_t t)
 }
 
 /* Takes roles away in which a row meets nobody any more: who comes next is not before `until`. */
-static void forget(struct pairs *pairs, uint32_t until)
+static NOT_INLINED void forget(struct pairs *pairs, uint32_t until)
 {
     for (uint8_t i = 0; i < pairs->rows_room; i++) {
         struct pairs_row *row = &pairs->rows[i];
@@ -156,27 +158,33 @@ static void forget(struct pairs *pairs, uint32_t until)
     }
 }
 
+/* Whether rows at two places meet before `until`, one as s and one as t, and have not before. It is
+ * no part of pairs_join, on whose stack whoever is told of them stands. */
+static NOT_INLINED bool meet(const struct pairs *pairs, uint8_t s, uint8_t t, uint32_t until)
+{
+    const struct pairs_row *earlier = &pairs->rows[s], *later = &pairs->rows[t];
+    uint8_t role = PAIRS_S;
+    if (!(earlier->passed & PAIRS_S) || !(later->passed & PAIRS_T))
+        return false;
+    if (before(later->epoch, earlier->epoch)) {
+        earlier = later;
+        later = &pairs->rows[s];
+        role = PAIRS_T;
+    }
+    /* Each two are joined when it is the later one's turn. */
+    return !before(later->epoch, pairs->joined) && before(later->epoch, until) &&
+           is_pair(pairs, pairs->rows[s].mote, pairs->rows[t].mote) &&
+           in_window(pairs, earlier, role, later->epoch, until);
+}
+
 void pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *context)
 {
     if (!before(pairs->joined, until))
         return;
     for (uint8_t s = 0; s < pairs->rows_room; s++)
-        for (uint8_t t = 0; t < pairs->rows_room; t++) {
-            const struct pairs_row *earlier = &pairs->rows[s], *later = &pairs->rows[t];
-            uint8_t role = PAIRS_S;
-            if (!(earlier->passed & PAIRS_S) || !(later->passed & PAIRS_T))
-                continue;
-            if (before(later->epoch, earlier->epoch)) {
-                earlier = later;
-                later = &pairs->rows[s];
-                role = PAIRS_T;
-            }
-            /* Each two are joined when it is the later one's turn. */
-            if (!before(later->epoch, pairs->joined) && before(later->epoch, until) &&
-                is_pair(pairs, pairs->rows[s].mote, pairs->rows[t].mote) &&
-                in_window(pairs, earlier, role, later->epoch, until))
+        for (uint8_t t = 0; t < pairs->rows_room; t++)
+            if (meet(pairs, s, t, until))
                 met(s, t, context);
-        }
     pairs->joined = until;
     forget(pairs, until);
 }

@@ -22,9 +22,26 @@ static struct {
     struct event telling; /* from the main loop */
 } untold = {.own = APP_EVENT_BOOT, .telling = {.handler = tell}};
 
+/* What a row's action or signal says. Where motes join rows of each other it knows nothing but the
+ * two: what a mote samples is of its own row. */
+static bool value_check(const uint8_t *code, uint8_t length, struct program_facts *facts)
+{
+    uint32_t read = 0;
+    if (!(facts->keeps & PROGRAM_KEEPS_PAIRS))
+        return vm_check(code, length, &facts->attributes);
+    return vm_check(code, length, &read) && !(read & (VM_POINT(0) - 1));
+}
+
+static bool signal_check(const struct program_field *field, struct program_facts *facts)
+{
+    const uint8_t size = sizeof(uint16_t), length = field->code.length;
+    return length == size || (length > size && value_check(field->code.bytes + size,
+                                                           (uint8_t)(length - size), facts));
+}
+
 static bool action_check(const struct program_field *field, struct program_facts *facts)
 {
-    return vm_check(field->code.bytes, field->code.length, &facts->attributes);
+    return value_check(field->code.bytes, field->code.length, facts);
 }
 
 static bool has_value(const struct program_field *field)
@@ -154,7 +171,7 @@ void events_changed(void)
         event_post(&untold.telling);
 }
 
-const IN_FLASH struct clause clause_signal = {WIRE_AGGREGATE_SIGNAL, numbered_check, NULL,
+const IN_FLASH struct clause clause_signal = {WIRE_AGGREGATE_SIGNAL, signal_check, NULL,
                                               signal_size,           NULL,           signal_close};
 const IN_FLASH struct clause clause_action = {
     WIRE_AGGREGATE_ACTION, action_check, NULL, NULL, NULL, NULL};

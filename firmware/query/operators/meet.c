@@ -7,6 +7,7 @@
 #include "kernel/calls.h"
 #include "net/app.h"
 #include "net/transport/queue.h"
+#include "query/events/raising.h"
 #include "query/operators/meet_pairs.h"
 #include "query/program/row_layout.h"
 
@@ -126,14 +127,22 @@ static NOT_INLINED void tell(const struct meet *meet, uint8_t s, uint8_t t)
     queue_push(WIRE_PACKET_JOINED, &joined, (uint8_t)(sizeof joined.record + 2U * meet->width));
 }
 
+static NOT_INLINED bool matches(const struct meet *meet, const struct moment *now)
+{
+    int32_t value;
+    return meet->condition.length == 0 ||
+           (program_compute(&meet->condition, &now->context, &value) && value != 0);
+}
+
 static void met(uint8_t s, uint8_t t, void *context)
 {
-    const struct meet *meet = context;
+    struct meet *meet = context;
     struct moment now = {{&meet_readers, meet->entry, 0, NULL}, meet, {s, t}};
-    int32_t value;
-    if (meet->condition.length == 0 ||
-        (program_compute(&meet->condition, &now.context, &value) && value != 0))
-        tell(meet, s, t);
+    if (!matches(meet, &now))
+        return;
+    tell(meet, s, t);
+    meet->matched = true;
+    events_row(&now.context);
 }
 
 /* Who joins this mote's rows without the gateway's seeing them says nothing of how many there are:
@@ -168,4 +177,12 @@ void meet_epoch(struct query_entry *entry)
         return;
     pairs_join(&meet.pairs, entry->epoch + 1 - meet.delay, met, &meet);
     state->joined = meet.pairs.joined;
+    if (!meet.matched)
+        events_no_row(entry);
+}
+
+bool meet_joins(struct query_entry *entry)
+{
+    struct program_field field;
+    return entry_clause(entry, WIRE_AGGREGATE_PAIRS, 0, &field);
 }

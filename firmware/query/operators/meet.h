@@ -12,7 +12,10 @@
 /* A row of this mote, `length` bytes with its values: whether it goes up. Of a query that joins
  * nothing each does. One of a join is numbered. */
 bool meet_own_passes(struct wire_result *row, uint8_t length);
-/* An epoch of the entry's query begins here: what waits from earlier ones is joined. */
+/* An epoch of the entry's query begins here: what waits from earlier ones is joined, and where two
+ * rows match, what the query's OUTPUT clauses say is done here (events_row). */
 void meet_epoch(struct query_entry *entry);
+/* Whether the entry's query joins rows of motes with each other. */
+bool meet_joins(struct query_entry *entry);
 
 #endif

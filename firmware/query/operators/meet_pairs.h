@@ -52,6 +52,7 @@ struct meet {
     uint8_t *waiting;     /* struct sending, of sending_count() places */
     struct pairs pairs;
     uint8_t *values;
+    bool matched; /* two rows have, in this epoch */
 };
 
 static inline uint16_t meet_half(const uint8_t *bytes)

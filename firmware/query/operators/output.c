@@ -24,14 +24,26 @@ static void summarise(const struct eval_context *context, bool passes, bool coun
     output.rows++;
 }
 
+/* What an epoch's own row does, or that there is none. Where motes join rows of each other, those
+ * of two that match act, at the mote that joins them. */
+static void act(const struct eval_context *context, bool made)
+{
+    if (meet_joins(context->query))
+        return;
+    if (made)
+        events_row(context);
+    else
+        events_no_row(context->query);
+}
+
 static void row(const struct eval_context *context, bool passes)
 {
     switch (row_produce(context, passes)) {
     case ROW_MADE:
         output.rows++;
-        events_row(context);
+        act(context, true);
         break;
-    case ROW_EMPTY: events_no_row(context->query); break;
+    case ROW_EMPTY: act(context, false); break;
     default: break;
     }
 }
@@ -45,7 +57,7 @@ static void produce(const struct eval_context *context, bool passes, bool counts
     else if (passes || row_counts_epochs(entry))
         row(context, passes);
     else
-        events_no_row(entry);
+        act(context, false);
 }
 
 void output_epoch(struct query_entry *entry, bool passes)

@@ -224,7 +224,9 @@ def _check_pulses(select: ast.Select, plan: QueryPlan) -> None:
 
 
 def _check_signal(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
-    """An event is raised when the mote has gone on to another row of the storage point."""
+    """An event is raised when the mote has gone on to another row of the storage point. Of two rows that match it is told at once."""
+    if plan.pairing is not None:
+        return _check_joins_signal(select)
     exprs = [clause.expr for clause in plan.clauses if clause.kind is Aggregate.SIGNAL]
     stored = any(node.op is Op.STORED for expr in exprs if expr is not None for node in expr.walk())
     for signal in select.signals:
@@ -234,6 +236,14 @@ def _check_signal(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
             raise QueryError("an event cannot say what a storage point holds", hint, signal.span)
 
 
+def _check_joins_signal(select: ast.Select) -> None:
+    """What each event says anyway is of the mote that raises it, which is neither s nor t."""
+    for signal in select.signals:
+        for parameter in filter(in_every_event, signal.parameters):
+            hint = "leave it out: an event names the mote that raises it, here the one that joins"
+            raise QueryError("this is in every event, and is not of s or t there", hint, parameter.span)
+
+
 def _check_switched(select: ast.Select, scope: Scope) -> None:
     """``power_on(nodeid)`` switches the mote whose row it is, and no other can be named."""
     for output in select.outputs:
@@ -241,7 +251,8 @@ def _check_switched(select: ast.Select, scope: Scope) -> None:
         if command is None or command.low is not None or output.argument is None:
             continue
         if not _of_mote(output.argument, scope):
-            hint = f"write {command.name}: it acts on the mote whose row it is"
+            whose = "that joins" if select.strategy is not None else "whose row it is"
+            hint = f"write {command.name}: it acts on the mote {whose}"
             raise QueryError(f"{command.name} cannot be sent to another mote", hint, output.argument.span)
 
 

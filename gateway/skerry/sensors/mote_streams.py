@@ -30,6 +30,9 @@ NAME = plans.MOTES
 _ALONE = "is for queries over motes alone"
 _GATEWAY = "rows join at the gateway, and motes know nothing of joined ones: leave it out, or ask motes in a query of its own"
 _MINED = "rows are mined at the gateway, and motes know nothing of what is found: leave it out, or ask motes in a query of its own"
+_AT_MOTES = (
+    "the gateway joins here: say where motes join, as in JOIN AT ANCESTOR, and the mote that joins acts"
+)
 #: Clauses that are asked of motes, none of which is of joined rows.
 _OTHERS = {
     "event": "ON EVENT", "outputs": "OUTPUT ACTION", "signals": "SIGNAL", "nested": "OUTPUT ACTION (SELECT …)", "stops": "STOP ON",
@@ -96,7 +99,8 @@ def check_clauses(select: ast.Select) -> None:
         found: Any = getattr(select, name)
         if found:
             span = getattr(found[0] if isinstance(found, tuple) else found, "span", None)
-            raise QueryError(f"{said} {_ALONE}", _MINED if mined else _GATEWAY, span)
+            hint = _AT_MOTES if name in ("outputs", "signals") and _of_two_motes(select) else _GATEWAY
+            raise QueryError(f"{said} {_ALONE}", _MINED if mined else hint, span)
     sampling = select.sampling
     if not isinstance(sampling, ast.SamplePeriod | ast.Recorded):
         said = "ONCE" if isinstance(sampling, ast.Once) else "LIFETIME"
@@ -108,6 +112,11 @@ def check_clauses(select: ast.Select) -> None:
     past = next((table for table in select.tables if table.past is not None), None)
     if past is not None:
         raise QueryError("the past of motes joins no streams", "leave HISTORY … AS out", past.name.span)
+
+
+def _of_two_motes(select: ast.Select) -> bool:
+    """Whether motes might join it."""
+    return [table.name.name.lower() for table in select.tables] == [NAME, NAME]
 
 
 def own_conditions(

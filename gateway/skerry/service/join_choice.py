@@ -18,6 +18,7 @@ from skerry.planner.model.pairing import (
     IN_NETWORK,
     THROUGH_BASE,
     Pairing,
+    with_pairs,
 )
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.source_plans import JoinPlan
@@ -246,7 +247,7 @@ class JoinChoices:
         if base:
             count[self._networks.first.root] += base
         one = Considered(plan.pairing.strategy, cost, joined_at=tuple(count.most_common()))
-        return one, replace(plan, clauses=(told,))
+        return one, replace(plan, clauses=with_pairs(told, plan.clauses))
 
     def _taken(self, join: JoinPlan | None, reckoned: _Reckoned, *, learns: bool) -> tuple[str, str, bool]:
         """Which, and why, and whether it is a query of motes; what they have no room for is found out as it is tried. ``learns``: it may

@@ -22,6 +22,7 @@ from skerry.planner.model.pairing import (
     delay,
     host_bytes,
     sending_bytes,
+    with_pairs,
 )
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
@@ -242,7 +243,7 @@ def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
     pairing = plan.pairing
     assert pairing is not None
     left = PROGRAM_MAXIMUM - program_size(
-        merge([replace(plan, clauses=(clause_of(pairing, plan.period_ms),))])
+        merge([replace(plan, clauses=with_pairs(clause_of(pairing, plan.period_ms), plan.clauses))])
     )
     hosts, base = dict(placed.hosts), dict(placed.base)
     while hosts and _program_bytes(hosts, base) > left:

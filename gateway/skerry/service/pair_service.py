@@ -18,7 +18,7 @@ from skerry.joins.placement.trees import Tree
 from skerry.network.networks import Networks
 from skerry.planner.cost.join_prices import prices, way_cells
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import WAY_OF, Pairing, pairs_clause
+from skerry.planner.model.pairing import WAY_OF, Pairing, acts, pairs_clause, with_pairs
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.mote_memory import bytes_taken
 from skerry.sensors.paired_motes import Pair, pairs_of, passing_of
@@ -76,7 +76,10 @@ class PairService:
         catalog: Catalog = self._networks.catalog
         motes = {mote.nodeid: mote for mote in catalog.all()}
         taken = self._taken(plan)
-        found = places(plan.pairing, plan.period_ms, motes, self._room(plan), rates, taken)
+        # What two rows that match do, no mote does of pairs that the gateway joins.
+        found = places(
+            plan.pairing, plan.period_ms, motes, self._room(plan), rates, taken, forced=acts(plan.clauses)
+        )
         return clause(plan, found)
 
     def facts(self, pairing: Pairing) -> Facts:
@@ -160,7 +163,7 @@ class PairService:
                 self._learning[plan.text] = Learning.of(plan.pairing, time.time())
             self._told[plan.text], self._places[plan.text] = self.places(plan)
             self._place()
-        return replace(plan, clauses=(self._told[plan.text],))
+        return replace(plan, clauses=with_pairs(self._told[plan.text], plan.clauses))
 
     def rows(self) -> list[Row]:
         """What is learnt, as it is kept."""
@@ -269,9 +272,10 @@ class PairService:
                 continue
             learning = described["learning"]
             why = f", as {learning['changes'][-1]['why']}" if learning and learning["changes"] else ""
-            found[query.id] = f"joined {described['kind']}{why}: " + "; ".join(
-                line.strip() for line in known.lines()
-            )
+            lines = [line.strip() for line in known.lines()]
+            if known.base and acts(query.plan.clauses):
+                lines.append("for pairs at the gateway no mote acts")
+            found[query.id] = f"joined {described['kind']}{why}: " + "; ".join(lines)
         return found
 
     def silent(self, plan: QueryPlan) -> list[dict[str, Any]]:

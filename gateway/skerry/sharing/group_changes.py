@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.clause import Clause
-from skerry.planner.model.pairing import delay_ms, over_ms, pairs_clause, window_ms
+from skerry.planner.model.pairing import delay_ms, over_ms, pairs_clause, window_ms, with_pairs
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Installation, MoteQuery, QueryPlan
 from skerry.planner.physical.program import encode
@@ -117,7 +117,7 @@ class GroupChanges:
         plan = next(iter(group.users.values())).plan
         if plan.pairing is not None:
             clause = self.placements.get(plan.text)
-            return query if clause is None else replace(query, clauses=(clause,))
+            return query if clause is None else replace(query, clauses=with_pairs(clause, query.clauses))
         amended = self.amended.get(plan.text)
         if amended is not None:
             query = replace(query, clauses=amended)

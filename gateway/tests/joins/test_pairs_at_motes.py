@@ -12,12 +12,16 @@ from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
 from skerry.planner.model.pairing import hosts_of, pairs_clause
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
 from skerry.sensors.planning import planned
 from skerry.service import pair_service
 from skerry.sql.errors import QueryError
 from skerry.storage.log import stream_log
 from skerry_protocol import codec
+from skerry_protocol.bytecode import Op
 from skerry_protocol.codes import Aggregate, PacketType
 
 JOIN = (
@@ -131,8 +135,16 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
         (JOIN.replace("WINDOW 3 ROWS ", ""), "a join of motes has one window"),
         (JOIN + " GROUP BY s.room", "GROUP BY is not for rows that motes join"),
         (JOIN + " ORDER BY difference", "ORDER BY is not for rows that motes join"),
-        (JOIN + " OUTPUT ACTION leds(1)", "OUTPUT ACTION is not for rows that motes join joined rows are no mote's"),
-        (JOIN + " OUTPUT ACTION SIGNAL near", "SIGNAL is not for rows that motes join joined rows are no mote's"),
+        (JOIN + " OUTPUT ACTION (SELECT temp FROM sensors ONCE)", "OUTPUT ACTION (SELECT …) is not for rows that motes join"),
+        (JOIN.replace("ANCESTOR", "BASE") + " OUTPUT ACTION leds(1)", "and with JOIN AT BASE none does write JOIN AT ANCESTOR"),
+        (JOIN.replace("ANCESTOR", "BASE") + " OUTPUT ACTION SIGNAL near", "SIGNAL is for the mote that joins, and with JOIN AT BASE"),
+        (JOIN.replace("AT ANCESTOR", "NAIVE") + " OUTPUT ACTION leds(1)", "say where motes join, as in JOIN AT ANCESTOR"),
+        (JOIN.replace("JOIN AT ANCESTOR", "") + " OUTPUT ACTION leds(1)", "say where motes join, as in JOIN AT ANCESTOR"),
+        (JOIN.replace("JOIN", "OUTPUT ACTION leds(1) JOIN") + " LEARNING ON", "LEARNING ON may have the gateway join"),
+        (JOIN + " OUTPUT ACTION SIGNAL near(s.nodeid)", "this is in every event, and is not of s or t there"),
+        (JOIN + " OUTPUT ACTION leds(9)", "leds(9) is out of range"),
+        (JOIN + " OUTPUT ACTION leds(temp)", "'temp' is in several tables"),
+        (JOIN + " OUTPUT ACTION power_off(s.nodeid)", "write power_off: it acts on the mote that joins"),
         (JOIN + " LATENESS 3 s", "LATENESS is not for rows that motes join"),
         (JOIN.replace("SAMPLE PERIOD 1 s", "ONCE"), "motes join rows of a sample period"),
         (JOIN.replace("s.temp - t.temp > 2", "s.time > t.time"), "motes do not know s.time > t.time"),
@@ -144,6 +156,46 @@ def test_what_motes_cannot_is_refused_by_name(sql: str, said: str) -> None:
     with pytest.raises(QueryError) as refused:
         _ = planned(sql, {}) or plan_query(sql)
     assert said in f"{refused.value.message} {refused.value.hint}"
+
+
+def test_what_two_rows_do_is_told_of_attributes_that_both_carry() -> None:
+    """Light is asked for by the command alone, and is carried for it; motes read of pairs before they read what these do."""
+    plan = plan_query(JOIN + " OUTPUT ACTION leds(s.light % 8) OUTPUT ACTION SIGNAL near(t.temp)")
+    assert isinstance(plan, QueryPlan)
+    program = codec.decode_program(encode(merge([plan]), 0))
+    pairs, action, signal = program.fields[-3:]
+    assert (pairs.aggregate, action.aggregate, signal.aggregate) == (
+        Aggregate.PAIRS,
+        Aggregate.ACTION,
+        Aggregate.SIGNAL,
+    )
+    told = pairs_clause(merge([plan]))
+    assert told is not None
+    assert told.name == "temp light"
+    assert bytes([Op.STORED, 0 << 4 | 2]) in action.code
+    assert bytes([Op.STORED, 1 << 4 | 1]) in signal.code
+
+
+def test_for_pairs_at_the_gateway_nobody_acts_and_that_is_said(peer: RootPeer, tmp_path: Path) -> None:
+    """1 and 2, of one room, have only the root above them; 4 and 5 of another are below 3."""
+    with opened(peer, tmp_path) as gateway:
+        for node, parent, level, room in (
+            (1, 0, 1, 7),
+            (2, 0, 1, 7),
+            (3, 0, 1, None),
+            (4, 3, 2, 9),
+            (5, 3, 2, 9),
+        ):
+            report(peer, node, parent, level, room)
+        wait_for(lambda: len(gateway._network.catalog.all()) == 5)
+        query = ask(gateway, JOIN + " OUTPUT ACTION leds(1)")
+        wait_for(lambda: len(peer.programs()) == 1)
+        [program] = peer.programs().values()
+        fields = codec.decode_program(program).fields
+        assert [field.aggregate for field in fields][-2:] == [Aggregate.PAIRS, Aggregate.ACTION]
+        told = gateway.pairs.told()[query.id]
+        assert "1 at 3: 4 with 5" in told
+        assert told.endswith("; for pairs at the gateway no mote acts")
 
 
 def test_a_naive_join_is_the_gateways() -> None:

@@ -25,13 +25,14 @@ from skerry.planner.model.pairing import (
     delay,
     keeps_up,
     keys_of,
+    with_pairs,
 )
 from skerry.planner.model.plans import Column, Output
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.scope_of_motes import attributes_named
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
-from skerry.sql.join_strategies import JoinHints
+from skerry.sql.join_strategies import NAIVE, JoinHints
 from skerry.sql.join_windows import is_of_rows, microseconds
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
@@ -44,14 +45,14 @@ WINDOW_MAXIMUM, ROWS_MAXIMUM = 8, 7
 WIDTH_MAXIMUM = 24
 #: Clauses that joined rows of motes have not → what is said of each.
 _OTHERS = {
-    "groups": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "event": "ON EVENT", "outputs": "OUTPUT ACTION",
-    "signals": "SIGNAL", "nested": "OUTPUT ACTION", "stops": "STOP ON", "into": "INTO", "combine": "COMBINE", "interpolate": "INTERPOLATE",
+    "groups": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "event": "ON EVENT",
+    "nested": "OUTPUT ACTION (SELECT …)", "stops": "STOP ON", "into": "INTO", "combine": "COMBINE", "interpolate": "INTERPOLATE",
     "history": "HISTORY", "queue": "QUEUE", "approximate": "APPROXIMATE", "wait": "WAIT", "lateness": "LATENESS", "using": "USING",
     "every": "EVERY", "start_now": "START NOW",
 }  # fmt: skip
 #: Of these, what the gateway's joins have not either: it is of rows of motes.
 _OF_MOTES = frozenset(
-    {"event", "outputs", "signals", "nested", "stops", "into", "combine", "interpolate", "queue", "approximate", "start_now"}
+    {"event", "nested", "stops", "into", "combine", "interpolate", "queue", "approximate", "start_now"}
 )  # fmt: skip
 _ELSEWHERE = "leave out where it is joined: the gateway joins with it"
 _ALONE = "joined rows are no mote's: leave it out, or ask motes in a query of its own"
@@ -80,10 +81,11 @@ def joins(draft: Draft) -> Draft:
     asked = [part for part in parts if part not in statics]
     own = {side: [part for part in asked if _sides(part) == {side}] for side in (0, 1)}
     both = [part for part in asked if len(_sides(part)) != 1]
-    outputs = draft.plan.outputs
+    outputs, acts = draft.plan.outputs, draft.plan.clauses
+    told = [clause.expr for clause in acts if clause.expr is not None]
     read = [
         (leaf.operand or 0) & 15
-        for expr in [*both, *(output.expr for output in outputs)]
+        for expr in [*both, *(output.expr for output in outputs), *told]
         for leaf in _leaves(expr)
     ]
     # Attributes of two names are one.
@@ -104,6 +106,7 @@ def joins(draft: Draft) -> Draft:
     passing = {side: build.join(Op.AND, [_rewritten(part, sampled) for part in own[side]]) for side in (0, 1)}
     where = _roles(passing[0], passing[1])
     _check_motes([*both, *own[0], *own[1]], [condition, where], select)
+    _check_told(told, select)
     if select.strategy.words == BY_HASH and not keys_of(statics):
         hint = "add one, as in s.room = t.room: where its value leads, rows of both meet; or join elsewhere"
         raise QueryError(
@@ -132,7 +135,13 @@ def joins(draft: Draft) -> Draft:
         outputs=shown,
         attributes=frozenset(known),
         columns=_columns(shown, carried, draft),
-        clauses=(*draft.plan.clauses, clause_of(pairing, draft.plan.period_ms)),
+        clauses=with_pairs(
+            clause_of(pairing, draft.plan.period_ms),
+            [
+                replace(one, expr=_rewritten(one.expr, placed)) if one.expr is not None else one
+                for one in acts
+            ],
+        ),
         pairing=pairing,
     )
 
@@ -152,6 +161,7 @@ def allowed(draft: Draft) -> Draft:
             span = first if isinstance(first, ast.Span) else first.span
             hint = _ALONE if name in _OF_MOTES else _ELSEWHERE
             raise QueryError(f"{said} is not for rows that motes join", hint, span)
+    _check_acting(select)
     if not isinstance(select.sampling, ast.SamplePeriod):
         raise QueryError(
             "motes join rows of a sample period",
@@ -162,6 +172,36 @@ def allowed(draft: Draft) -> Draft:
         if table.joined is not None:
             raise QueryError(f"motes have no {table.joined.kind} JOIN", _ELSEWHERE, table.joined.span)
     return draft
+
+
+def _check_acting(select: ast.Select) -> None:
+    """What two rows that match do, the mote does that joins them: where the gateway joins there is none."""
+    assert select.strategy is not None
+    does = [("OUTPUT ACTION", output.span) for output in select.outputs]
+    does += [("SIGNAL", signal.span) for signal in select.signals]
+    if not does:
+        return
+    (said, span), words = does[0], select.strategy.words
+    if words in (AT_BASE, NAIVE):
+        hint = f"write JOIN {AT_ANCESTOR}, or another place where motes join"
+        raise QueryError(f"{said} is for the mote that joins, and with JOIN {words} none does", hint, span)
+    if select.hints is not None and select.hints.learning:
+        hint = "leave LEARNING ON out"
+        raise QueryError(
+            f"{said} is for the mote that joins, and LEARNING ON may have the gateway join", hint, span
+        )
+
+
+def _check_told(told: Iterable[Expr], select: ast.Select) -> None:
+    """What a command or an event is told is of the two rows."""
+    spans = [*(output.span for output in select.outputs), *(signal.span for signal in select.signals)]
+    for expr in told:
+        span = spans[0]
+        if any((leaf.operand or 0) & 15 > StoredField.NUMBER for leaf in _leaves(expr)):
+            hint = "tell it attributes of s and t, or none"
+            raise QueryError(f"motes do not know {render(expr)}", hint, span)
+        if reason := obstacle(expr):
+            raise QueryError(f"a mote cannot reckon {render(expr)}", reason, span)
 
 
 def _check_time(pairing: Pairing, period_ms: int, hints: JoinHints, span: ast.Span) -> None:

@@ -179,6 +179,16 @@ def clause_of(
     return Clause(Aggregate.PAIRS, names, pairing.condition, tuple(told), tuple(pairs))
 
 
+def with_pairs(told: Clause, clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+    """A query's clauses where its pairs are joined as ``told``. Motes are to know of pairs before they read what two rows that match do."""
+    return told, *(one for one in clauses if one.kind is not Aggregate.PAIRS)
+
+
+def acts(clauses: Iterable[Clause]) -> bool:
+    """Whether a mote does something where two rows match."""
+    return any(clause.kind in (Aggregate.ACTION, Aggregate.SIGNAL) for clause in clauses)
+
+
 def pairs_clause(query: MoteQuery) -> Clause | None:
     """What a query says of pairs; None: it is no join of motes' rows."""
     return next((clause for clause in query.clauses if clause.kind is Aggregate.PAIRS), None)
