@@ -1,6 +1,6 @@
 #include "join/pairs.h"
 
-#include "kernel/calls.h"
+#include "lib/calls.h"
 
 #include <stddef.h>
 

@@ -9,7 +9,7 @@
 #include "storage/log.h"
 
 #include "drivers/pages.h"
-#include "kernel/calls.h"
+#include "lib/calls.h"
 #include "lib/crc.h"
 #include "storage/filter.h"
 

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "kernel/calls.h"
+#include "lib/calls.h"
 #include "lib/wide.h"
 #include "query/expressions/eval_context.h"
 #include "wire.h"

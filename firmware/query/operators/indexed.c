@@ -5,7 +5,7 @@
 
 #include "drivers/settings.h"
 #include "index/point.h"
-#include "kernel/calls.h"
+#include "lib/calls.h"
 #include "net/app.h"
 #include "net/mac/time.h"
 #include "net/routing/positions.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "board.h"
-#include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
+#include "lib/calls.h"
 #include "lib/wide.h"
 #include "net/transport/queue.h"
 #include "query/expressions/attribute.h"

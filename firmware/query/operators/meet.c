@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "drivers/settings.h"
-#include "kernel/calls.h"
+#include "lib/calls.h"
 #include "net/app.h"
 #include "net/transport/queue.h"
 #include "query/events/raising.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "drivers/settings.h"
-#include "kernel/calls.h"
+#include "lib/calls.h"
 #include "net/transport/queue.h"
 #include "query/events/events.h"
 #include "query/expressions/attribute.h"

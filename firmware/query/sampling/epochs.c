@@ -4,9 +4,9 @@
 
 #include "drivers/sensor.h"
 #include "drivers/settings.h"
-#include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
+#include "lib/calls.h"
 #include "lib/wide.h"
 #include "net/app.h"
 #include "net/mac/time.h"
