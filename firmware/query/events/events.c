@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "kernel/calls.h"
+#include "lib/calls.h"
 #include "net/app.h"
 #include "net/mac/time.h"
 #include "query/events/numbered.h"

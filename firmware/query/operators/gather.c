@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "drivers/settings.h"
-#include "kernel/calls.h"
+#include "lib/calls.h"
 #include "lib/wide.h"
 #include "net/app.h"
 #include "query/events/events.h"
