@@ -172,6 +172,6 @@ void events_changed(void)
 }
 
 const IN_FLASH struct clause clause_signal = {WIRE_AGGREGATE_SIGNAL, signal_check, NULL,
-                                              signal_size,           NULL,           signal_close};
+                                              signal_size,           NULL,         signal_close};
 const IN_FLASH struct clause clause_action = {
     WIRE_AGGREGATE_ACTION, action_check, NULL, NULL, NULL, NULL};

@@ -15,7 +15,7 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.mote_memory import MEMORY_BYTES, bytes_taken
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_index
-from skerry.sensors.asked_by_event import ONCE_S
+from skerry.sensors.event_questions import ONCE_S
 from skerry.sensors.gathering import plan_gathering
 from skerry.sql import index_statements
 from skerry.sql.index_statements import CreateIndex

@@ -27,12 +27,12 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import check_program
 from skerry.planner.planner import plan_select
 from skerry.planner.semantics.scope import SYNONYMS, Scope, event_value
-from skerry.sensors.asked_by_event import (
+from skerry.sensors.event_questions import (
     check_event,
     conjuncts,
-    is_of_event_alone,
     mote_condition,
     reads_event,
+    reads_nothing_but_the_event,
     with_event,
 )
 from skerry.sensors.index_tables import box_of, table_of
@@ -158,7 +158,7 @@ class _Gathering:
         plan = plan_select(made, self._statics, {index.name.lower(): self._point()})
         clauses = tuple(clause for clause in plan.clauses if clause.kind is not Aggregate.FROM)
         plan = replace(plan, clauses=(self._clause(place), *clauses), reads=())
-        of_event = [part for part in conjuncts(select.where) if is_of_event_alone(part)]
+        of_event = [part for part in conjuncts(select.where) if reads_nothing_but_the_event(part)]
         plan = with_event(plan, select, of_event, self._scope)
         check_program(merge([plan]))
         return plan
@@ -243,7 +243,7 @@ class _Gathering:
         """A Gather of the protocol; ``place``: where the mote stands."""
         index = self._index
         # What the event alone decides is asked when it comes.
-        of_tuples = [part for part in conjuncts(self._select.where) if not is_of_event_alone(part)]
+        of_tuples = [part for part in conjuncts(self._select.where) if not reads_nothing_but_the_event(part)]
         condition = build.join(Op.AND, [mote_condition(part, self._scope) for part in of_tuples])
         used = {axis.attribute for _, axis in self._gathered if axis is not None}
         used |= (attributes_of(condition) if condition is not None else frozenset()) - _NAMES

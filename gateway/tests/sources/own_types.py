@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from skerry.sources.stream_type import Read, Sensor, Signal, StreamType, Timed
 
 
-class Asked(StreamType):
-    """``asked://localhost/WHAT``."""
+class Faulty(StreamType):
+    """``faulty://localhost/WHAT``."""
 
     every_s: float | None = 0.05
 

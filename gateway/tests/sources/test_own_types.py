@@ -13,7 +13,7 @@ from skerry.sources.stream_type import AddressError, types
 from skerry.sources.tcp_lines import TcpLines
 
 POINTS = """[skerry.streams]
-asked = gateway.tests.sources.own_types:Asked
+faulty = gateway.tests.sources.own_types:Faulty
 waiting = gateway.tests.sources.own_types:Waiting
 missing = gateway.tests.sources.nowhere:Missing
 function = json:loads
@@ -51,13 +51,13 @@ def test_what_a_type_does_wrong_is_told_of_its_source_alone(tmp_path: Path) -> N
     (tmp_path / "streams").mkdir()
     (tmp_path / "streams" / "rain.csv").write_text("7,harbour,\n")
     told = {
-        "asked://localhost/nothing": "TypeError: read gave None: a value is bytes or a mapping of fields; tried again",
-        "asked://localhost/text": "TypeError: read gave '0.5': a value is bytes or a mapping",
-        "asked://localhost/over": "read raised StopIteration: what has ended returns Signal.END; tried again",
-        "asked://localhost/exit": "read raised SystemExit: what has ended",
-        "asked://localhost/kept": "kept(1): KeyError: 1",
-        "asked://localhost/init": "no dice; tried again",
-        "asked://localhost/init?of=3": "option 'of' is none of asked's: there are none",
+        "faulty://localhost/nothing": "TypeError: read gave None: a value is bytes or a mapping of fields; tried again",
+        "faulty://localhost/text": "TypeError: read gave '0.5': a value is bytes or a mapping",
+        "faulty://localhost/over": "read raised StopIteration: what has ended returns Signal.END; tried again",
+        "faulty://localhost/exit": "read raised SystemExit: what has ended",
+        "faulty://localhost/kept": "kept(1): KeyError: 1",
+        "faulty://localhost/init": "no dice; tried again",
+        "faulty://localhost/init?of=3": "option 'of' is none of faulty's: there are none",
         "waiting://localhost": "what it waited for was cancelled; tried again",
         "missing://localhost": "type of streams 'missing' cannot be loaded",
         "function://localhost": "json:loads is no class",
@@ -65,12 +65,12 @@ def test_what_a_type_does_wrong_is_told_of_its_source_alone(tmp_path: Path) -> N
     brings = ["half", "proxy", "naive", *["hangs"] * (THREADS - 10)]
     addresses = [
         *told,
-        *(f"asked://localhost/{what}" for what in brings),
+        *(f"faulty://localhost/{what}" for what in brings),
         "file:rain.csv?format=csv&from=start",
     ]
     with one_source([], tmp_path, addresses, SHORT) as (gateway, query):
         found = sorted(row[:3] for row in come(gateway, query, 5))
-        half, kept = len(told) + 1, [*told].index("asked://localhost/kept") + 1
+        half, kept = len(told) + 1, [*told].index("faulty://localhost/kept") + 1
         assert found == [
             (kept, 3.0, None), (half, 2.0, "whole"), (half + 1, 4.0, None), (half + 2, 5.0, None), (len(addresses), 7.0, "harbour"),
         ]  # fmt: skip

@@ -60,7 +60,7 @@ def reads_event(node: ast.Expression) -> bool:
     return any(map(_is_of_event, ast.walk(node)))
 
 
-def is_of_event_alone(node: ast.Expression) -> bool:
+def reads_nothing_but_the_event(node: ast.Expression) -> bool:
     """Whether the event alone decides it."""
     names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
     return bool(names) and all(map(_is_of_event, names))
