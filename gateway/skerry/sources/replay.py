@@ -85,7 +85,7 @@ class Replay(StreamType):
             at = self._time(self._next)
             if at is not None and at <= datetime.now(UTC):
                 # What is not of the past is nobody's to wait for: it is told as a row ahead of the clock.
-                ahead = self._clock.wait_s(self, at)
+                ahead = self._clock.wait_s(self, at, in_hand=bool(found))
                 if ahead > 0:
                     self.every_s = min(ahead, _LOOK_S)
                     break

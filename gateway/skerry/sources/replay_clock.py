@@ -74,10 +74,12 @@ class ReplayClock:
             return None
         return [self._origin.isoformat(), self._began]
 
-    def wait_s(self, replay: object, at: datetime) -> float:
-        """How long until a replay's next row has its turn, in s; 0: now."""
+    def wait_s(self, replay: object, at: datetime, *, in_hand: bool = False) -> float:
+        """How long until a replay's next row has its turn, in s; 0: now. ``in_hand``: rows before it have had theirs, and have not been handed on:
+        others that are kept together with it wait for the first of these, or each would run ahead of what the other has in hand."""
         with self._lock:
-            self._next[replay] = at
+            if not (in_hand and self.keeps_together):
+                self._next[replay] = at
             if self._began is None:
                 self._origin = at if self._origin is None else min(at, self._origin)
                 left = self._opened + TOGETHER_S - time.time() if self._together else 0.0
