@@ -76,7 +76,7 @@ class ReplayClock:
 
     def wait_s(self, replay: object, at: datetime, *, in_hand: bool = False) -> float:
         """How long until a replay's next row has its turn, in s; 0: now. ``in_hand``: rows before it have had theirs, and have not been
-        handed on: others that are kept together with it wait for the first of these, or each would run ahead of what the other has in hand."""
+        handed on: others that are kept together with it wait for the first of these, or each would run ahead of what others hold."""
         with self._lock:
             if not (in_hand and self.keeps_together):
                 self._next[replay] = at
