@@ -104,9 +104,9 @@ class Joining:
         start = -(-(int(net.line.network_time()) + LEAD_S) // PERIOD_S) * PERIOD_S
         end = start + EPOCHS * PERIOD_S
         running: dict[int, tuple[Drawn, MoteQuery]] = {}
+        least = [bytes_taken(self._at(one.sql, 0, taken)[0]) for one in asked]
         for query, one in enumerate(asked, 1):
-            later = len(asked) - query
-            mote_query = self._placed(one.sql, memory, taken, later)
+            mote_query = self._placed(one.sql, memory, taken, sum(least[query:]))
             running[query] = one, mote_query
             # Rows of the last epochs are joined some epochs later.
             waits = max(waits, delay_ms(mote_query.clauses[-1], mote_query.period_ms) // 1000)
@@ -115,6 +115,8 @@ class Joining:
         net.line.install(telling, encode(raw, start, end))
         net.frames.clear()
         began = self._lived(start, waits, reboots)
+        refused = [record.body for record in net.line.of(PacketType.REFUSAL)]
+        assert not refused or reboots is not None, f"motes have no room for what was asked: {refused}"
         readings = {(row["nodeid"], row["epoch"]): row for row in rows(net.line, telling, raw)}
         upto = end // PERIOD_S
         told = {query: _joined(net, query, mote_query, upto) for query, (_, mote_query) in running.items()}
@@ -138,23 +140,29 @@ class Joining:
         return outcomes, readings, before == self.parents
 
     def _placed(self, sql: str, memory: dict[int, int], taken: set[Way], later: int) -> MoteQuery:
-        """As many pairs at motes as all have room for beside the other queries; ``later``: so many more come."""
+        """As many pairs at motes as all have room for beside the other queries; ``later``: bytes that those to come take at least."""
+        for room in (*_ROOMS_TRIED, 0):
+            mote_query, found, pairing = self._at(sql, room, taken)
+            more = {mote: _bytes_at(mote, mote_query, found, pairing) for mote in memory}
+            if all(memory[mote] + more[mote] <= MEMORY_BYTES - later for mote in memory):
+                break
+        else:
+            raise AssertionError(f"{sql} has no room beside the others, of which motes have {memory} bytes")
+        for mote, size in more.items():
+            memory[mote] += size
+        taken |= found.ways(pairing.way, 0)
+        return mote_query
+
+    def _at(self, sql: str, room: int, taken: set[Way]) -> tuple[MoteQuery, Places, Pairing]:
+        """What motes are told where hosts have so much room."""
         plan = plan_query(sql)
         assert isinstance(plan, QueryPlan)
         assert plan.pairing is not None
         motes = {mote.nodeid: mote for mote in self.catalog.all()}
-        for room in (*_ROOMS_TRIED, 0):
-            # In so small a network the base would be cheaper for most pairs.
-            found = places(plan.pairing, plan.period_ms, motes, room, taken=taken, forced=True)
-            told, found = clause(plan, found)
-            mote_query = merge([replace(plan, clauses=(told,))])
-            more = {mote: _bytes_at(mote, mote_query, found, plan.pairing) for mote in motes}
-            if all(memory[mote] + more[mote] <= MEMORY_BYTES - _PROGRAM * later for mote in motes):
-                break
-        for mote, size in more.items():
-            memory[mote] += size
-        taken |= found.ways(plan.pairing.way, 0)
-        return mote_query
+        # In so small a network the base would be cheaper for most pairs.
+        found = places(plan.pairing, plan.period_ms, motes, room, taken=taken, forced=True)
+        told, found = clause(plan, found)
+        return merge([replace(plan, clauses=(told,))]), found, plan.pairing
 
     def _sense(self) -> None:
         for mote in self.net.motes.values():
@@ -184,10 +192,6 @@ class Joining:
                 net.advance(PERIOD_S)
         net.advance(f"{waits + AFTER_S + PERIOD_S}s")
         return began
-
-
-#: Bytes of a join's program, about.
-_PROGRAM = 130
 
 
 def _not_sampled(net: NetworkHandle, query: int, node: int, epoch: int) -> set[tuple[int, int]]:
