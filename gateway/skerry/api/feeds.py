@@ -25,7 +25,7 @@ from skerry.api.services import Feeds
 from skerry.execution.deliveries import Delivery
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.reader import Dropped, Portion, Reader
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import json_text
 
 SSE = "text/event-stream"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -86,8 +86,7 @@ class EventWriter:
         following = np.append(delivery.numbers[1:], -1)
         rows = zip(delivery.numbers.tolist(), following.tolist(), delivery.columns.to_pylist(), strict=True)
         return "".join(
-            ("" if number == after else f"id: {number}\n")
-            + f"event: row\ndata: {json.dumps(values, default=moment_text)}\n\n"
+            ("" if number == after else f"id: {number}\n") + f"event: row\ndata: {json_text(values)}\n\n"
             for number, after, values in rows
         ).encode()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import sys
 import textwrap
@@ -17,7 +16,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import json_text, moment_text
 
 Row = dict[str, Any]
 
@@ -43,7 +42,7 @@ def writer(
     """A function that writes one row; the heading is written now. Moments are in UTC, but in a table in ``zone``, None: this machine's."""
     names = [column["name"] for column in columns]
     if format is Format.JSON:
-        return lambda row: print(json.dumps(row, default=moment_text), flush=True)
+        return lambda row: print(json_text(row), flush=True)
     if format is Format.CSV:
         out = csv.writer(sys.stdout, lineterminator="\n")
         out.writerow(names)
@@ -111,7 +110,7 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, datetime):
         return moment_text(value)
     # JSON, which other programs read.
-    return json.dumps(value) if isinstance(value, (list, dict)) else value
+    return json_text(value) if isinstance(value, (list, dict)) else value
 
 
 def leave_output() -> None:

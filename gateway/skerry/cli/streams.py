@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -76,15 +77,15 @@ def try_stream(
         values = look(address, data / "streams", secrets or data / FOLDER, limit_s, rows, show)
     except (AddressError, OSError) as error:
         print(f"skerry: {address}: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        raise _left(1) from None
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise _left(130) from None
     if not values:
         print(
             f"skerry: {address}: it is open, and nothing came in {run_for}: --for waits longer",
             file=sys.stderr,
         )
-        raise typer.Exit(1)
+        raise _left(1)
     if count > _SHOWN:
         print(f"… {count} rows", flush=True)
     fields = proposed(values, format_of(address))
@@ -92,7 +93,7 @@ def try_stream(
         print(
             "skerry: no row is an object of JSON: where a line has cells, write format=csv", file=sys.stderr
         )
-        raise typer.Exit(1)
+        raise _left(1)
     print()
     for statement in statements(address, fields, name):
         print(f"skerry query {for_shell(statement)}")
@@ -103,6 +104,18 @@ def try_stream(
         )
     if not any(field.time for field in fields):
         print("No field is a time: a row's is when it comes.")
+    raise _left(0)
+
+
+def _left(code: int) -> typer.Exit:
+    """Ends the process at once where a type's own method has not returned: its thread would keep the process for as long."""
+    from skerry.sources.opening import still_running
+
+    if still_running():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return typer.Exit(code)
 
 
 def _type(fields: Sequence[Proposed], name: str) -> str:

@@ -13,7 +13,7 @@ from skerry.cli.gateway import default_data
 from skerry.cli.options import URL, Url
 from skerry.cli.output import table
 from skerry.client.operator import Operator
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import moment_text
 from skerry.storage import operator_key
 
 app = typer.Typer(

@@ -21,7 +21,7 @@ from skerry.planner.model.pairing import BY_HASH, WAY_OF, Pairing, answered_ms, 
 from skerry.planner.model.plans import QueryPlan
 from skerry.service.pair_places import Places
 from skerry.sql.errors import QueryError
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import moment_text
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from skerry.service.step_messages import UTC_OF_START, Begin, End, Ended, QueryR
 from skerry.sql import index_statements
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import json_text
 from skerry.tables.store import TableStore
 
 #: Virtual s between two looks at how queries are.
@@ -189,7 +189,7 @@ class SteppedGateway:
 
 def _plain(row: dict[str, object]) -> dict[str, object]:
     """As JSON says it."""
-    plain: dict[str, object] = json.loads(json.dumps(row, default=moment_text))
+    plain: dict[str, object] = json.loads(json_text(row))
     return plain
 
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 #: Threads that plain methods of one type run in: those of another one are not waited for.
 THREADS = 32
 _threads: dict[type, ThreadPoolExecutor] = {}
+#: Threads in which one runs now.
+_running: set[int] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,13 @@ async def called(method: Callable[..., Any], *arguments: Any) -> Any:
     return await found if inspect.isawaitable(found) else found
 
 
+def still_running() -> bool:
+    """Whether a plain method has not returned: Python ends no thread, and does not end before it."""
+    return bool(_running)
+
+
 def _plain(method: Callable[..., Any], *arguments: Any) -> Any:
+    _running.add(threading.get_ident())
     try:
         return method(*arguments)
     except (StopIteration, SystemExit) as error:
@@ -96,6 +105,8 @@ def _plain(method: Callable[..., Any], *arguments: Any) -> Any:
         raise RuntimeError(
             f"{method.__name__} raised {type(error).__name__}: what has ended returns Signal.END"
         ) from None
+    finally:
+        _running.discard(threading.get_ident())
 
 
 async def closed(stream: StreamType) -> None:

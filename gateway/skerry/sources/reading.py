@@ -18,7 +18,7 @@ from skerry.sources.opening import Opened, Opener, called, closed, reason
 from skerry.sources.progress import Progress
 from skerry.sources.shown import LOOKED, ROW, plain
 from skerry.sources.stream_type import AddressError, Sensor, Signal, StreamType, Timed, Value
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import moment_text
 from skerry.storage.log.source_positions import Position
 
 #: Rows of a source that wait, and about so many bytes of them as they came; it is not read while there are more.

@@ -16,7 +16,7 @@ from typing import Any
 
 from skerry.sensors.traffic import Seen, SourceSeen, Traffic
 from skerry.sources.messages import Brought, Key, SourceState
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import moment_text
 
 #: Rates are of the last one to two stretches, each of so long, in s.
 STRETCH_S = 60.0

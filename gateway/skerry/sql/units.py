@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 
 #: Of attributes that are times, and how numbers of it are written in messages.
@@ -66,12 +65,3 @@ def duration_text(milliseconds: Decimal | int) -> str:
         if value and value % TIMES[name] == 0:
             return f"{(value / TIMES[name]).normalize():f} {name}"
     return f"{value.normalize():f} ms"
-
-
-def moment_text(moment: object) -> str:
-    """ISO 8601 in UTC, to the millisecond or, where there is more, to the microsecond: 2026-11-27T03:35:06.250Z. Raises TypeError for
-    what is no moment, and is what JSON has no form for."""
-    if not isinstance(moment, datetime):
-        raise TypeError(f"{type(moment).__name__} is no moment")
-    places = "microseconds" if moment.microsecond % 1000 else "milliseconds"
-    return moment.astimezone(UTC).isoformat(timespec=places).replace("+00:00", "Z")

@@ -21,7 +21,7 @@ from skerry.planner.model.storage_points import Point
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_point, plan_query
 from skerry.sql.ast import CreatePoint
-from skerry.sql.units import moment_text
+from skerry.sql.row_text import moment_text
 from skerry.storage.log.record import Kind
 
 BOOT = datetime.fromtimestamp(ORIGIN / 1_000_000, UTC)

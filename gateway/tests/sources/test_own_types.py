@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from gateway.tests.process import wait_for
+from gateway.tests.process import COMMAND, wait_for
 from gateway.tests.sources.one_source import SHORT, come, one_source, state
 from skerry.sources.opening import THREADS
 from skerry.sources.stream_type import AddressError, types
@@ -44,6 +45,16 @@ def test_a_type_that_cannot_be_loaded_is_no_other_types_trouble() -> None:
         found["missing"]
     with pytest.raises(AddressError, match=r"'function': json:loads is no class whose base is .*StreamType"):
         found["function"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_trying_a_type_whose_read_never_returns_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [COMMAND, "stream", "try", "faulty://localhost/hangs", "--for", "1s", "--data", str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert "it is open, and nothing came in 1s: --for waits longer" in ran.stderr
 
 
 @pytest.mark.usefixtures("installed")
