@@ -124,7 +124,7 @@ class Explainer:
         _, placed = self._pairs.places_now(plan)
         considered = choice.described() if choice is not None else None
         runs, learning = self._pairs.strategy(plan).lower(), self._pairs.learning(plan)
-        lines = [explain_text(described), *join_lines(considered, placed.lines())]
+        lines = [explain_text(described), *join_lines(considered, [*placed.lines(), *placed.group_lines()])]
         if learning is not None:
             lines += learning_lines(learning, plan.pairing.aliases, runs)
         silent = self._pairs.silent(plan)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skerry.catalog.catalog import Mote
+from skerry.joins.placement.choosing import Choosing, Decided, transitive_groups
 from skerry.joins.placement.estimates import Rates
-from skerry.joins.placement.groups import groups_of
+from skerry.joins.placement.estimating import Estimate
 from skerry.joins.placement.keys import nearest, place_of
 from skerry.joins.placement.prices import Prices
 from skerry.joins.placement.trees import Tree, links_of
@@ -23,7 +24,6 @@ from skerry.planner.model.pairing import (
     Pairing,
 )
 from skerry.sensors.paired_motes import Pair, key_of
-from skerry.service.pair_costs import cheapest
 from skerry.sql.join_strategies import NAIVE
 
 
@@ -42,14 +42,16 @@ class Reckoning:
 
 
 #: By what is counted.
-_LESS = {"energy": "less energy", "bytes": "fewer bytes"}
+LESS = {"energy": "less energy", "bytes": "fewer bytes"}
 #: A pair's host; the root: the gateway joins it, and why.
 Choice = tuple[int, str]
 
 
-def chosen(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
-    """Of pairs whose motes are in the tree."""
-    return _CHOICES[reckoning.pairing.strategy](reckoning, pairs)
+def chosen(reckoning: Reckoning, pairs: Sequence[Pair]) -> tuple[dict[Pair, Choice], list[Decided]]:
+    """Of pairs whose motes are in the tree; and what groups of them have decided, where they do."""
+    if reckoning.pairing.strategy == IN_NETWORK:
+        return _in_network(reckoning, pairs)
+    return _CHOICES[reckoning.pairing.strategy](reckoning, pairs), []
 
 
 def _at_base(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
@@ -81,33 +83,31 @@ def _by_hash(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
     return found
 
 
-def _in_network(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
-    """The mote of the way between both where it costs least, by estimate, or the base where that costs less."""
-    tree = reckoning.tree
-    found = between = _between(reckoning, pairs)
-    if not reckoning.forced:
-        groups = [group.pairs for group in groups_of(pairs)]
-        found = cheapest(between, groups, tree, reckoning.rates, reckoning.prices)
+def _in_network(reckoning: Reckoning, pairs: Sequence[Pair]) -> tuple[dict[Pair, Choice], list[Decided]]:
+    """Groups of pairs, each at motes of the ways between them where that costs least, by estimate, or at the base where that does."""
+    tree, candidates = reckoning.tree, _between(reckoning, pairs)
+    estimate = Estimate(tree, reckoning.rates, reckoning.prices)
+    choosing = Choosing(candidates, tree.root, estimate.cost, forced=reckoning.forced)
+    found, decided = choosing.chosen(transitive_groups(pairs))
     alone = "there is no mote but the root between both"
-    dearer = f"that takes {_LESS[reckoning.prices.unit]} by estimate"
-    return {pair: (found[pair], alone if between[pair] == tree.root else dearer) for pair in pairs}
+    dearer = f"that takes {LESS[reckoning.prices.unit]} by estimate"
+    return {pair: (found[pair], dearer if candidates[pair] else alone) for pair in pairs}, decided
 
 
-def _between(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, int]:
-    """By pair the best mote of the way but the root, where there is one; a row that goes to a mote already costs nothing more. Pairs that
-    have fewest motes to choose from come first."""
-    tree, found = reckoning.tree, dict[Pair, int]()
+def _between(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, list[int]]:
+    """By pair the motes of the way but the root, the best first; a row that goes to a mote already costs nothing more. Pairs that have
+    fewest motes to choose from come first."""
+    tree, found = reckoning.tree, dict[Pair, list[int]]()
     known: set[tuple[int, int]] = set()
     between = {pair: [mote for mote in tree.between(*pair) if mote != tree.root] for pair in pairs}
     for pair in sorted(pairs, key=lambda pair: (len(between[pair]), pair)):
-        best = min(
-            between[pair],
-            key=lambda mote, pair=pair: (cost(reckoning, pair, mote, known), mote),  # type: ignore[misc]
-            default=tree.root,
-        )
-        found[pair] = best
-        known |= {(producer, best) for producer in pair}
-    return found
+        found[pair] = _ranked(reckoning, pair, between[pair], known)
+        known |= {(producer, mote) for mote in found[pair][:1] for producer in pair}
+    return {pair: found[pair] for pair in pairs}
+
+
+def _ranked(reckoning: Reckoning, pair: Pair, motes: Sequence[int], known: set[tuple[int, int]]) -> list[int]:
+    return sorted(motes, key=lambda mote: (cost(reckoning, pair, mote, known), mote))
 
 
 def cost(reckoning: Reckoning, pair: Pair, mote: int, known: set[tuple[int, int]]) -> float:
@@ -127,5 +127,4 @@ _CHOICES: dict[str, Callable[[Reckoning, Sequence[Pair]], dict[Pair, Choice]]] =
     AT_ANCESTOR: _at_ancestor,
     THROUGH_BASE: _through_base,
     BY_HASH: _by_hash,
-    IN_NETWORK: _in_network,
 }

@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skerry.catalog.catalog import Mote
+from skerry.joins.placement.choosing import Decided
 from skerry.joins.placement.estimates import Rates
+from skerry.joins.placement.estimating import Estimate
+from skerry.joins.placement.groups import Group
 from skerry.joins.placement.trees import Tree
 from skerry.planner.cost.join_prices import prices, way_cells
 from skerry.planner.model.clause import Clause
@@ -29,8 +32,7 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.mote_memory import MEMORY_BYTES
 from skerry.planner.physical.program import program_size
 from skerry.sensors.paired_motes import Pair, pairs_of
-from skerry.service.explain_join import known_statics, trees
-from skerry.service.pair_costs import cost_of
+from skerry.service.explain_join import UNITS, known_statics, trees
 from skerry.service.pair_hosts import Reckoning, chosen
 from skerry.sql.join_strategies import NAIVE
 from skerry_protocol.codes import PairsWay
@@ -48,10 +50,13 @@ Way = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """By host its pairs; ``base``: those that the gateway joins, and why by pair."""
+    """By host its pairs; ``base``: those that the gateway joins, and why by pair; ``groups``: what groups of pairs have decided, and
+    ``unit``: what their difference is counted in."""
 
     hosts: Mapping[int, tuple[Pair, ...]]
     base: Mapping[Pair, str]
+    groups: tuple[Decided, ...] = ()
+    unit: str = "energy"
 
     def ways(self, way: PairsWay, root: int) -> set[Way]:
         """By which rows come to hosts."""
@@ -62,7 +67,11 @@ class Places:
         hosts = [
             {"mote": host, "pairs": [list(pair) for pair in pairs]} for host, pairs in self.hosts.items()
         ]
-        return {"hosts": hosts, "base": [{"pair": list(pair), "why": why} for pair, why in self.base.items()]}
+        return {
+            "hosts": hosts,
+            "base": [{"pair": list(pair), "why": why} for pair, why in self.base.items()],
+            "groups": [self._group(one) for one in self.groups],
+        }
 
     def lines(self) -> list[str]:
         """For people."""
@@ -72,6 +81,43 @@ class Places:
             f"  at the gateway, as {why}: {_named([p for p, said in self.base.items() if said == why])}"
             for why in whys
         ]
+
+    def group_lines(self) -> list[str]:
+        """What groups of several pairs have decided, for people."""
+        shown = [one for one in self.groups if len(one.group.pairs) > 1]
+        more = [f"  and {len(shown) - _GROUPS_SHOWN} more groups"] if len(shown) > _GROUPS_SHOWN else []
+        return [self._group_line(one) for one in shown[:_GROUPS_SHOWN]] + more
+
+    def _joined(self, group: Group) -> str:
+        there = sum(pair not in self.base for pair in group.pairs)
+        return "at base" if there == 0 else "in network" if there == len(group.pairs) else "both"
+
+    def _group(self, one: Decided) -> dict[str, Any]:
+        return {
+            "motes": sorted(one.group.producers),
+            "pairs": [list(pair) for pair in one.group.pairs],
+            "complete": one.group.complete,
+            "joined": self._joined(one.group),
+            "difference": one.difference,
+        }
+
+    def _group_line(self, one: Decided) -> str:
+        _, unit, scale = UNITS[self.unit]
+        more = "more" if one.difference >= 0 else "less"
+        motes = ", ".join(map(str, sorted(one.group.producers)))
+        return (
+            f"  group of {motes}: {len(one.group.pairs)} pairs, {_JOINED[self._joined(one.group)]};"
+            f" in the network takes {abs(one.difference) * scale:.4g} {unit} {more} than at the base"
+        )
+
+
+#: Groups that the text tells of.
+_GROUPS_SHOWN = 20
+_JOINED = {
+    "in network": "in the network",
+    "at base": "at the base",
+    "both": "some in the network, some at the base",
+}
 
 
 def _named(pairs: Sequence[Pair]) -> str:
@@ -112,10 +158,13 @@ def places(
     price = prices(pairing.cost, pairing.width // 2, pairing.width, period_ms / 1000)
     ways = _Ways(tree_of, motes, set(taken))
     hosts: dict[int, tuple[Pair, ...]] = {}
+    groups: list[Decided] = []
     for root, pairs in within.items():
         reckoning = Reckoning(pairing, known[root], motes, statics, rates, price, forced)
         found: dict[int, list[Pair]] = defaultdict(list)
-        for pair, (host, why) in chosen(reckoning, pairs).items():
+        choices, decided = chosen(reckoning, pairs)
+        groups += decided
+        for pair, (host, why) in choices.items():
             if host == root:
                 base[pair] = why
             else:
@@ -137,23 +186,36 @@ def places(
             if kept:
                 hosts[host] = tuple(kept)
         if pairing.strategy == IN_NETWORK and not forced:
-            _none_dearer(reckoning, pairs, hosts, base)
-    return Places(hosts, base)
+            _none_dearer(reckoning, [one.group.pairs for one in decided], hosts, base)
+    return Places(hosts, base, tuple(groups), pairing.cost)
 
 
 def _none_dearer(
-    reckoning: Reckoning, pairs: Sequence[Pair], hosts: dict[int, tuple[Pair, ...]], base: dict[Pair, str]
+    reckoning: Reckoning,
+    groups: Sequence[Sequence[Pair]],
+    hosts: dict[int, tuple[Pair, ...]],
+    base: dict[Pair, str],
 ) -> None:
-    """Of one root's pairs: what is left in the network, where motes have room, is to cost no more than all at the gateway."""
-    way, root = PairsWay.SENT, reckoning.tree.root
-    here = set(pairs)
+    """Of one root's groups: what is left of one in the network, where motes have room, is to cost no more than the group at the gateway,
+    nor all of them more than all."""
+    root = reckoning.tree.root
+    estimate = Estimate(reckoning.tree, reckoning.rates, reckoning.prices)
+    here = {pair for group in groups for pair in group}
     at = {pair: host for host, kept in hosts.items() for pair in kept if pair in here}
-    there = cost_of(way, dict.fromkeys(pairs, root) | at, reckoning.tree, reckoning.rates, reckoning.prices)
-    if at and there > cost_of(
-        way, dict.fromkeys(pairs, root), reckoning.tree, reckoning.rates, reckoning.prices
-    ):
-        base |= dict.fromkeys(at, "by estimate motes have room for too few of the pairs to be worth it")
-        for host in set(at.values()):
+    places = dict.fromkeys(here, root) | at
+    for group in (*(group for group in groups if any(pair not in at for pair in group)), here):
+        there = [pair for pair in group if places[pair] != root]
+        moved = {**places, **dict.fromkeys(there, root)}
+        if there and estimate.cost(moved) < estimate.cost(places):
+            places = moved
+            base |= dict.fromkeys(
+                there, "by estimate motes have room for too few of the pairs to be worth it"
+            )
+    for host in set(at.values()):
+        kept = tuple(pair for pair in hosts[host] if pair not in here or places[pair] != root)
+        if kept:
+            hosts[host] = kept
+        else:
             del hosts[host]
 
 
@@ -257,7 +319,7 @@ def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
         motes, of_base = [], []
     told = [(host, rows_of(pairing, plan.period_ms, pairs), pairs) for host, pairs in hosts.items()]
     made = clause_of(pairing, plan.period_ms, motes, len(of_base), told, sorted(base))
-    return made, Places(hosts, base)
+    return made, replace(placed, hosts=hosts, base=base)
 
 
 def _program_bytes(hosts: Mapping[int, Sequence[Pair]], base: Mapping[Pair, str]) -> int:

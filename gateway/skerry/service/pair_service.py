@@ -305,7 +305,7 @@ class PairService:
                 described = {
                     "query": query.id,
                     "kind": self.strategy(query.plan).lower(),
-                    **(known.described() if known is not None else {"hosts": [], "base": []}),
+                    **(known.described() if known is not None else {"hosts": [], "base": [], "groups": []}),
                     "past_their_host": sum(
                         one.strays for one in map(self._joined, numbers) if one is not None
                     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
 from skerry.catalog.catalog import Mote
 from skerry.ingest.join_tally import JoinTally
+from skerry.joins.placement.choosing import ALL_TRIED, Choosing, transitive_groups
 from skerry.joins.placement.estimates import Estimates, Rates
-from skerry.joins.placement.groups import groups_of
+from skerry.joins.placement.estimating import Estimate
 from skerry.joins.placement.plans import gathered, listened
 from skerry.joins.placement.prices import HOPS
 from skerry.joins.placement.trees import Tree
@@ -36,7 +38,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sensors.paired_motes import Pair
 from skerry.service.explain_join import trees
-from skerry.service.pair_costs import cheapest, cost_of, plan_of
+from skerry.service.pair_costs import cost_of, plan_of
 from skerry.service.pair_places import places
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
@@ -51,6 +53,8 @@ JOIN = (
 SELDOM = "ESTIMATE s 100 %, t 100 %, pair 0 % COST BYTES"
 SELDOM_MATCHING = f"{JOIN} {SELDOM}; -- where it is joined is not said"
 shares = st.floats(0, 1)
+#: Costs are sums in another order each time.
+EQUAL = 1 + 1e-9
 
 
 def planned(sql: str) -> QueryPlan:
@@ -194,20 +198,60 @@ units = st.sampled_from(["bytes", "energy"])
 @settings(max_examples=150, deadline=None)
 def test_in_the_network_is_never_dearer_than_the_base(found: Drawn, unit: str) -> None:
     price, tree, pairs = prices(unit, 2, 4, 10), found.tree, found.pairs
-    hosts = {
-        pair: max((mote for mote in tree.between(*pair) if mote), key=tree.hops, default=0) for pair in pairs
-    }
-    at = cheapest(hosts, [group.pairs for group in groups_of(pairs)], tree, found.rates, price)
-    assert all(at[pair] in (0, hosts[pair]) for pair in pairs)
+    hosts = {pair: [mote for mote in tree.between(*pair) if mote] for pair in pairs}
+    estimate = Estimate(tree, found.rates, price)
+    at, decided = Choosing(hosts, 0, estimate.cost).chosen(transitive_groups(pairs))
+    assert {pair for one in decided for pair in one.group.pairs} <= set(pairs) == set(at)
     cost = cost_of(PairsWay.SENT, at, tree, found.rates, price)
+    assert estimate.cost(at) == pytest.approx(cost), "reckoned as a plan's flows are"
     base = cost_of(PairsWay.SENT, dict.fromkeys(pairs, 0), tree, found.rates, price)
-    assert cost <= base
+    assert cost <= base * EQUAL
     for pair in pairs:
-        other = {**at, pair: hosts[pair] if at[pair] == 0 else 0}
-        if len(pairs) == 1:
-            assert cost <= cost_of(PairsWay.SENT, other, tree, found.rates, price), (
-                "each alone is at its best"
-            )
+        for other in (0, *hosts[pair]):
+            moved = cost_of(PairsWay.SENT, {**at, pair: other}, tree, found.rates, price)
+            assert cost <= moved * EQUAL, "none is better off elsewhere, where the others stay"
+
+
+@given(drawn, units, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_small_groups_are_where_all_of_them_together_cost_least(
+    found: Drawn, unit: str, forced: bool
+) -> None:
+    """Against all placings at any motes."""
+    price, tree, pairs = prices(unit, 2, 4, 10), found.tree, found.pairs[:3]
+    hosts = {pair: [mote for mote in tree.between(*pair) if mote] for pair in pairs}
+    estimate = Estimate(tree, found.rates, price)
+    groups = transitive_groups(pairs)
+    at, decided = Choosing(hosts, 0, estimate.cost, forced=forced).chosen(groups)
+    if len(groups) > 1 or not all(hosts.values()):
+        return
+    union = sorted({mote for those in hosts.values() for mote in those} | (set() if forced else {0}))
+    if len(union) ** len(pairs) > ALL_TRIED:
+        return
+    costs = {
+        placed: estimate.cost(dict(zip(pairs, placed, strict=True)))
+        for placed in product(union, repeat=len(pairs))
+    }
+    assert estimate.cost(at) == pytest.approx(min(costs.values()))
+    network = min(cost for placed, cost in costs.items() if 0 not in placed)
+    base = estimate.cost(dict.fromkeys(pairs, 0))
+    assert decided[0].difference == pytest.approx(network - base)
+    if not forced and decided[0].difference < -1e-9 * base:
+        assert any(at.values()), "as a whole it is cheaper in the network"
+
+
+def test_groups_are_complete_graphs_or_bipartite() -> None:
+    rooms = [(4, 5), (4, 6), (5, 6), (8, 9)]
+    assert [(sorted(one.producers), one.complete) for one in transitive_groups(rooms)] == [
+        ([4, 5, 6], True),
+        ([8, 9], True),
+    ]
+    # 2 is s of one key and t of another: each is a group of its own.
+    keys = [(1, 2), (1, 3), (2, 4), (2, 5)]
+    assert [one.pairs for one in transitive_groups(keys)] == [((1, 2), (1, 3)), ((2, 4), (2, 5))]
+    assert all(one.complete for one in transitive_groups(keys))
+    chain = transitive_groups([(1, 2), (3, 2), (3, 4)])
+    assert [one.complete for one in chain] == [False]
 
 
 @given(drawn, units, st.sampled_from([60, 300, 900]))
@@ -336,6 +380,29 @@ def test_the_cheapest_strategy_is_taken(peer: RootPeer, tmp_path: Path) -> None:
         }
         with pytest.raises(QueryError, match="DELIVER WITHIN 29 s is too short"):
             gateway.queries.ask(f"{JOIN} DELIVER WITHIN 29 s", "ada")
+
+
+def test_groups_tell_what_the_network_takes_more_than_the_base(peer: RootPeer, tmp_path: Path) -> None:
+    """Of 0 - 1 - … - 6 motes 4, 5 and 6 are in one room, 1 and 2 in another one, for which the base is nearer."""
+    with opened(peer, tmp_path) as gateway:
+        line(peer, gateway, {1: 7, 2: 7, 4: 9, 5: 9, 6: 9})
+        explained = gateway.queries.explain(f"{JOIN} JOIN IN NETWORK ESTIMATE pair 7 % COST BYTES")
+        told = explained["placed"]
+        near, far = sorted(told["groups"], key=lambda one: one["motes"])
+        assert (near["motes"], near["pairs"], near["complete"]) == ([1, 2], [[1, 2]], True)
+        assert (far["motes"], len(far["pairs"]), far["complete"]) == ([4, 5, 6], 3, True)
+        assert (near["joined"], far["joined"]) == ("at base", "in network")
+        assert far["difference"] < 0 < near["difference"]
+        costs = {one["strategy"]: one["cost"] for one in told["strategies"]}
+        assert costs["in network"] == pytest.approx(costs["at base"] + far["difference"])
+        less = f"{-far['difference']:.4g}"
+        text = (
+            f"group of 4, 5, 6: 3 pairs, in the network; in the network takes {less} B less than at the base"
+        )
+        assert text in explained["text"]
+        assert "group of 1, 2" not in explained["text"], "of a single pair its place says all"
+        base = gateway.queries.explain(f"{JOIN} JOIN AT BASE")["placed"]
+        assert base["groups"] == []
 
 
 def test_what_is_taken_is_remembered(peer: RootPeer, tmp_path: Path) -> None:

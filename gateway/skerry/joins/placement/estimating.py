@@ -1,0 +1,84 @@
+"""What it costs to join pairs at motes to which rows go by ways, reckoned often: the same as of a plan
+(:mod:`skerry.joins.placement.plans`), with what many placings have in common kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from skerry.joins.placement.estimates import Pair, Rates
+from skerry.joins.placement.plans import listened
+from skerry.joins.placement.prices import Prices
+from skerry.joins.placement.trees import Link, Tree, links_of
+
+_ROLES = (frozenset[str](), frozenset("s"), frozenset("t"), frozenset("st"))
+
+
+class Estimate:
+    """Of pairs in one tree. What it has reckoned it keeps."""
+
+    def __init__(self, tree: Tree, rates: Rates, prices: Prices) -> None:
+        self.tree, self._rates, self._prices = tree, rates, prices
+        self._listened = listened(prices, tree)
+        self._sends: dict[tuple[int, int], float] = {}
+        self._hops: dict[Link, int] = {}
+        self._up: dict[int, tuple[Link, ...]] = {}
+        self._results: dict[Pair, float] = {}
+
+    def cost(self, places: Mapping[Pair, int]) -> float:
+        """Of all motes in a sample period; pairs at the root are the gateway's, to which rows climb."""
+        root, ways, base, results = self.tree.root, dict[Link, int](), dict[int, int](), dict[int, float]()
+        for pair, host in places.items():
+            for mote, bit in zip(pair, (1, 2), strict=True):
+                if host == root:
+                    base[mote] = base.get(mote, 0) | bit
+                elif mote != host:
+                    ways[mote, host] = ways.get((mote, host), 0) | bit
+            if host != root:
+                results[host] = results.get(host, 0.0) + self._result(pair)
+        total = self._listened
+        for (mote, host), bits in ways.items():
+            total += self.hops(mote, host) * self._prices.by_way(self.sends(mote, bits))
+        return total + self._climbing(base, results)
+
+    def _climbing(self, base: Mapping[int, int], results: Mapping[int, float]) -> float:
+        """Rows and answers up the tree, where they share frames."""
+        prices, rows, answers = self._prices, dict[Link, float](), dict[Link, float]()
+        for mote, bits in base.items():
+            rate = self.sends(mote, bits)
+            for link in self._links(mote):
+                rows[link] = rows.get(link, 0.0) + rate
+        for host, rate in results.items():
+            for link in self._links(host):
+                answers[link] = answers.get(link, 0.0) + rate
+        total = 0.0
+        for link in rows.keys() | answers.keys():
+            row, answer = rows.get(link, 0.0), answers.get(link, 0.0)
+            number = row + answer
+            total += row * prices.up(prices.row, number) + answer * prices.up(prices.result, number)
+        return total
+
+    def sends(self, mote: int, bits: int) -> float:
+        """Rows of a mote in an epoch; ``bits``: 1 as s, 2 as t."""
+        found = self._sends.get((mote, bits))
+        if found is None:
+            found = self._sends[mote, bits] = self._rates.sends(mote, _ROLES[bits])
+        return found
+
+    def hops(self, one: int, other: int) -> int:
+        """Between two motes, by the tree."""
+        found = self._hops.get((one, other))
+        if found is None:
+            found = self._hops[one, other] = len(links_of(self.tree.between(one, other)))
+        return found
+
+    def _result(self, pair: Pair) -> float:
+        found = self._results.get(pair)
+        if found is None:
+            found = self._results[pair] = self._rates.of(pair).results
+        return found
+
+    def _links(self, mote: int) -> tuple[Link, ...]:
+        found = self._up.get(mote)
+        if found is None:
+            found = self._up[mote] = links_of(self.tree.way(mote))
+        return found
