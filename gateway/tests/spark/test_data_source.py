@@ -34,6 +34,7 @@ from gateway.tests.spark.sessions import users_session
 from skerry.expressions.aggregate_states import initial, merge_cells
 from skerry.planner.model.plans import Feed
 from skerry.service.queries import UserQuery
+from skerry.spark.late_workers import LateWorkers
 from skerry.storage.history.manifest import day_of
 from skerry.storage.log.record import Kind, Records
 from skerry.streams.stream import Stream
@@ -202,6 +203,18 @@ def live(spark: SparkSession, data: Path, stream: str = "sensors", **options: st
     return spark.readStream.format("skerry").options(data=str(data), stream=stream, **options).load()
 
 
+def past_late_workers(run: Callable[[], object]) -> None:
+    """To the end of streaming queries, which go on from their checkpoints where Spark waited in vain for its Python."""
+    late = LateWorkers()
+    while True:
+        try:
+            run()
+            return
+        except StreamingQueryException as error:
+            if not late.forgives(error):
+                raise
+
+
 class Sink:
     """What a streaming query brings, until it has all there is."""
 
@@ -212,14 +225,13 @@ class Sink:
         """Numbers of the rows that are new."""
         path = self._directory / "rows"
         before = self._read(path)
-        query = (
+        writer = (
             rows.select("row")
             .writeStream.format("parquet")
             .option("checkpointLocation", str(self._directory / "checkpoint"))
             .trigger(availableNow=True)
-            .start(str(path))
         )
-        query.awaitTermination()
+        past_late_workers(lambda: writer.start(str(path)).awaitTermination())
         got = self._read(path)
         assert len(got) == len(set(got)), "a row came twice"
         return sorted(set(got) - set(before))
@@ -328,7 +340,8 @@ def here(spark: SparkSession, shown: Path, capfd: pytest.CaptureFixture[str]) ->
     def run(number: int) -> str:
         code = NAMED.sub(lambda found: f'{found[1]}"{shown / found[2]}"', EXAMPLES[number])
         assert str(shown / "data") in code
-        exec(compile(code, f"docs/spark.md, example {number}", "exec"), {"__name__": "__main__"})
+        compiled = compile(code, f"docs/spark.md, example {number}", "exec")
+        past_late_workers(lambda: exec(compiled, {"__name__": "__main__"}))
         return capfd.readouterr().out
 
     assert spark is SparkSession.builder.getOrCreate()
