@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from msgspec import structs
@@ -14,6 +14,7 @@ from msgspec import structs
 from hil_tests.drawn_joins import PERIOD_S, ROOMS, Drawn, by_duckdb
 from skerry.catalog.catalog import Catalog
 from skerry.ingest.joined_rows import JoinedRows
+from skerry.joins.placement.relays import Relays
 from skerry.planner.model.pairing import (
     Pairing,
     S,
@@ -29,7 +30,8 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.mote_memory import MEMORY_BYTES, bytes_taken
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry.service.pair_places import Places, Way, clause, places
+from skerry.service.pair_places import Places, clause, places
+from skerry.service.pair_ways import Way
 from skerry_protocol import codec, mac
 from skerry_protocol.codec import Packet, decode_values
 from skerry_protocol.codes import Carries, CommandOp, PacketType
@@ -79,12 +81,15 @@ class Outcome:
 
 @dataclass
 class Joining:
-    """A network whose motes join. ``parents``: each mote's, as they said after the last batch."""
+    """A network whose motes join. ``parents``: each mote's, as they said after the last batch; ``passes_on``: whether hosts pass rows on to
+    others, where the planner says so; ``passed``: by whom rows of each query in the last batch came to hosts that have them from others."""
 
     net: NetworkHandle
     draw: random.Random
     catalog: Catalog
     parents: dict[int, int | None]
+    passes_on: bool = True
+    passed: list[Relays] = field(default_factory=list)
 
     @classmethod
     def of(cls, seed: int, reception: float = 1.0) -> Joining:
@@ -104,6 +109,7 @@ class Joining:
         start = -(-(int(net.line.network_time()) + LEAD_S) // PERIOD_S) * PERIOD_S
         end = start + EPOCHS * PERIOD_S
         running: dict[int, tuple[Drawn, MoteQuery]] = {}
+        self.passed = []
         least = [bytes_taken(self._at(one.sql, 0, taken)[0]) for one in asked]
         for query, one in enumerate(asked, 1):
             mote_query = self._placed(one.sql, memory, taken, sum(least[query:]))
@@ -151,6 +157,7 @@ class Joining:
         for mote, size in more.items():
             memory[mote] += size
         taken |= found.ways(pairing.way, 0)
+        self.passed.append(found.relays)
         return mote_query
 
     def _at(self, sql: str, room: int, taken: set[Way]) -> tuple[MoteQuery, Places, Pairing]:
@@ -161,7 +168,7 @@ class Joining:
         motes = {mote.nodeid: mote for mote in self.catalog.all()}
         # In so small a network the base would be cheaper for most pairs.
         found = places(plan.pairing, plan.period_ms, motes, room, taken=taken, forced=True)
-        told, found = clause(plan, found)
+        told, found = clause(plan, found if self.passes_on else replace(found, relays=Relays()))
         return merge([replace(plan, clauses=(told,))]), found, plan.pairing
 
     def _sense(self) -> None:

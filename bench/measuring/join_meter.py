@@ -62,9 +62,10 @@ class Readings:
         return cls(either, values)
 
     def sent(self, flow: Flow) -> NDArray[np.int64]:
-        """Rows of a producer in each epoch."""
-        passes = [self.passes[role][flow.source] for role in flow.roles]
-        found: NDArray[np.int64] = np.any(passes, axis=0).astype(np.int64)
+        """Rows of its producers in each epoch."""
+        found = np.zeros(self.epochs, np.int64)
+        for mote, roles in flow.rows:
+            found += np.any([self.passes[role][mote] for role in roles], axis=0)
         return found
 
     def answers(self, pair: Pair, window: int) -> NDArray[np.int64]:

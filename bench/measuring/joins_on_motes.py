@@ -24,6 +24,7 @@ from skerry.catalog.catalog import Catalog
 from skerry.ingest.joined_rows import JoinedRows
 from skerry.joins.placement.estimates import Estimates, Pair, Rates
 from skerry.joins.placement.plans import Plan, gathered
+from skerry.joins.placement.relays import Relays
 from skerry.joins.placement.trees import Tree
 from skerry.planner.cost.join_prices import prices
 from skerry.planner.model.pairing import delay_ms
@@ -295,7 +296,7 @@ class Bench:
             waits = delay_ms(mote_query.clauses[-1], mote_query.period_ms) // 1000
             hosted = {pair: host for pair, host in at[0].items() if host != tree.root}
             assert sorted(at[0]) == sorted(wanted), (strategy, sorted(at[0]), wanted)
-            plan = plan_of(at[1], at[0], tree)
+            plan = plan_of(at[1], at[0], tree, at[2])
         readings = Readings.drawn(len(self.motes), epochs, cell.s, cell.t, cell.pair, rng)
         start = -(-(int(net.line.network_time()) + LEAD_S) // PERIOD_S) * PERIOD_S
         net.line.install(1, encode(mote_query, start, start + epochs * PERIOD_S + waits))
@@ -320,7 +321,7 @@ class Bench:
             by_hosts=by_hosts,
         )  # fmt: skip
 
-    def _placed(self, sql: str) -> tuple[MoteQuery, tuple[dict[Pair, int], PairsWay]]:
+    def _placed(self, sql: str) -> tuple[MoteQuery, tuple[dict[Pair, int], PairsWay, Relays]]:
         plan = plan_query(sql)
         assert isinstance(plan, QueryPlan)
         assert plan.pairing is not None
@@ -328,8 +329,8 @@ class Bench:
         # Which pairs the base is cheaper for is what is measured here.
         told, found = clause(plan, places(plan.pairing, plan.period_ms, known, ROOM, forced=True))
         at = dict.fromkeys(found.base, 0)
-        at |= {pair: host for host, pairs in found.hosts.items() for pair in pairs}
-        return merge([replace(plan, clauses=(told,))]), (at, plan.pairing.way)
+        at |= found.at
+        return merge([replace(plan, clauses=(told,))]), (at, plan.pairing.way, found.relays)
 
     def _silence(self) -> None:
         """No row passes."""

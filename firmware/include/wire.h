@@ -21,6 +21,7 @@
 #define WIRE_FIELDS_MAXIMUM 12U /* columns of a query */
 #define WIRE_JOINED_NUMBER 13U /* bit of a JOINED's nulls from which on a row's number stands */
 #define WIRE_PASSED_EPOCHS 32U /* from one PASSED of a mote to the next */
+#define WIRE_NO_HOST 255U /* passes rows on to a PairsHost */
 #define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
 #define WIRE_TEMPORAL_EPOCHS 128U /* in a temporal's power: its window counts epochs */
 #define WIRE_STORE_ROWS_MAXIMUM 1024U /* rows of a storage point */
@@ -610,8 +611,9 @@ struct wire_pairs_host {
     uint16_t host; /* short address of the mote that joins them */
     uint8_t rows; /* that it has room for */
     uint8_t pairs; /* how many, at least 1 */
+    uint8_t by; /* which of the hosts that follow passes rows on to it, counted from 0 for the first of all; 255: none */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_pairs_host) == 4, "wire_pairs_host");
+_Static_assert(sizeof(struct wire_pairs_host) == 5, "wire_pairs_host");
 
 /* The code of a QUEUE. */
 struct wire_queue {

@@ -27,10 +27,14 @@ struct pairs_row {
     uint8_t passed; /* whose conditions, of PAIRS_ROLES, and its number in each; 0: no row */
 } __attribute__((packed));
 
-/* Two motes, as programs carry them. */
+/* Two motes, as programs carry them; whether rows of either come by a mote that passes them on. */
 struct pairs_pair {
-    uint8_t s, t;
+    uint8_t s : 7;
+    bool s_by : 1;
+    uint8_t t : 7;
+    bool t_by : 1;
 };
+_Static_assert(sizeof(struct pairs_pair) == 2, "pairs_pair");
 
 struct pairs_window {
     uint16_t length; /* epochs; used where rows is 0 */

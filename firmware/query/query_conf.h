@@ -54,10 +54,11 @@
 #define INDEX_WAITING 10U
 #define INDEX_SECONDS 120
 #define INDEX_GIVEN_UP 900
-/* Rows that wait on a mote for ways to those that join them, at most: its own, or at the root those
- * of all.
+/* Motes that join pairs of one query, where rows go to them by ways; and rows that wait on a mote
+ * for ways to them, at most: its own and those that it passes on, or at the root those of all.
  * A way in which nothing has gone for so many of its sender's rounds without a control window, for
  * each second power of its cells, is kept open by an empty row. */
+#define MEET_HOSTS 16
 #define MEET_SENDING 8U
 #define MEET_SENDING_ROOT 10U
 #define MEET_KEPT_OPEN 32U

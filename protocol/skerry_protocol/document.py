@@ -205,7 +205,8 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     (
         "PairsHost",
         programs.PairsHost,
-        "In a PAIRS. Behind it for each pair two bytes: which of the motes are s and t, counted from 0.",
+        "In a PAIRS. Behind it for each pair two bytes: which of the motes are s and t, counted from 0; with 128 added, its rows come by "
+        "the host that passes them on, else from the mote itself.",
     ),
     ("Queue", programs.Queue, "In a ProgramField, in place of code: QUEUE."),
     (

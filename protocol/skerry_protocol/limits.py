@@ -106,3 +106,7 @@ JOINED_NUMBER = 13
 
 #: A mote whose rows are joined elsewhere tells each so many epochs how many it has had.
 PASSED_EPOCHS = 32
+
+#: No host passes rows on to a PairsHost; and what is added in a pair to a mote whose rows come so.
+NO_HOST = 0xFF
+BY_HOST = 0x80

@@ -100,6 +100,9 @@ PairsHost = Struct(
     "host" / Int16ul * "short address of the mote that joins them",
     "rows" / Int8ul * "that it has room for",
     "pairs" / Int8ul * "how many, at least 1",
+    "by"
+    / Int8ul
+    * "which of the hosts that follow passes rows on to it, counted from 0 for the first of all; 255: none",
 )
 
 Queue = Struct(

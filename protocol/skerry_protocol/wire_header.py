@@ -180,6 +180,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("FIELDS_MAXIMUM", limits.FIELDS_MAXIMUM, "columns of a query"),
     ("JOINED_NUMBER", limits.JOINED_NUMBER, "bit of a JOINED's nulls from which on a row's number stands"),
     ("PASSED_EPOCHS", limits.PASSED_EPOCHS, "from one PASSED of a mote to the next"),
+    ("NO_HOST", limits.NO_HOST, "passes rows on to a PairsHost"),
     ("WINDOW_MAXIMUM", limits.WINDOW_MAXIMUM, "rows in the window of a temporal aggregate"),
     ("TEMPORAL_EPOCHS", codes.TEMPORAL_EPOCHS, "in a temporal's power: its window counts epochs"),
     ("STORE_ROWS_MAXIMUM", limits.STORE_ROWS_MAXIMUM, "rows of a storage point"),

@@ -19,6 +19,9 @@ static uint8_t count_of(const uint8_t *host)
 {
     return ((const struct wire_pairs_host *)host)->pairs;
 }
+/* Which of the hosts passes rows on to it; WIRE_NO_HOST: none. */
+static uint8_t by_of(const uint8_t *host) { return ((const struct wire_pairs_host *)host)->by; }
+static bool is_own(const uint8_t *host) { return meet_half(host) == settings()->nodeid; }
 const uint8_t *meet_behind(const uint8_t *host)
 {
     return (const uint8_t *)(pairs_of(host) + count_of(host));
@@ -30,6 +33,7 @@ static bool pairs_check(const struct program_field *field, struct program_facts 
     const uint8_t *at = (const uint8_t *)(clause + 1),
                   *end = field->code.bytes + field->code.length;
     uint32_t read = 0;
+    uint8_t place = 0, farthest = 0;
     if (field->code.length < sizeof *clause || facts->keeps & PROGRAM_KEEPS_PAIRS ||
         facts->program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE) ||
         facts->program->period < WIRE_PERIOD_MINIMUM_MS || clause->delay == 0 ||
@@ -42,15 +46,21 @@ static bool pairs_check(const struct program_field *field, struct program_facts 
     if (clause->condition > 0 &&
         (!vm_check(at, clause->condition, &read) || read & (VM_POINT(0) - 1)))
         return false;
-    for (at += clause->condition + 2 * clause->motes; at < end; at = meet_behind(at)) {
+    for (at += clause->condition + 2 * clause->motes; at < end; at = meet_behind(at), place++) {
         if (end - at < (ptrdiff_t)sizeof(struct wire_pairs_host) || count_of(at) == 0 ||
             end - (const uint8_t *)pairs_of(at) < 2 * count_of(at))
             return false;
+        /* So that rows never go round. */
+        uint8_t by = by_of(at);
+        if (by != WIRE_NO_HOST && (by <= place || by >= MEET_HOSTS))
+            return false;
+        if (by != WIRE_NO_HOST && by > farthest)
+            farthest = by;
         for (uint8_t i = 0; i < count_of(at); i++)
             if (pairs_of(at)[i].s >= clause->motes || pairs_of(at)[i].t >= clause->motes)
                 return false;
     }
-    return true;
+    return farthest == 0 || farthest < place;
 }
 
 /* What the clause says, without the entry that has it. */
@@ -69,7 +79,7 @@ static void look(const struct program_code *code, struct meet *meet)
     meet->way = clause->way;
     meet->hosts = meet->motes + 2 * clause->motes;
     const uint8_t *at = meet->hosts;
-    for (; at < meet->end && meet_half(at) != settings()->nodeid;)
+    for (; at < meet->end && !is_own(at);)
         at = meet_behind(at);
     if (at < meet->end) {
         meet->pairs.pairs = pairs_of(at);
@@ -104,10 +114,17 @@ bool meet_host_needs(const uint8_t *host, uint8_t mote, uint8_t roles)
     return false;
 }
 
+bool meet_needs(const struct meet *meet, uint8_t mote, uint8_t roles)
+{
+    return meet->pairs.pairs_count > 0 &&
+           meet_host_needs((const uint8_t *)meet->pairs.pairs - sizeof(struct wire_pairs_host),
+                           mote, roles);
+}
+
 bool meet_needed(const struct meet *meet, const uint8_t *at, uint8_t mote, uint8_t roles)
 {
     for (; at < meet->end; at = meet_behind(at))
-        if (meet_half(at) != settings()->nodeid && meet_host_needs(at, mote, roles))
+        if (!is_own(at) && meet_host_needs(at, mote, roles))
             return true;
     return false;
 }
@@ -123,14 +140,79 @@ uint8_t meet_number(const struct meet *meet, uint16_t node)
 /* This mote's own number. */
 static uint8_t own_number(const struct meet *meet) { return meet_number(meet, settings()->nodeid); }
 
+/* Whether rows of a mote come to a host by another one. */
+static bool comes_by_host(const uint8_t *host, uint8_t mote)
+{
+    for (uint8_t i = 0; i < count_of(host); i++)
+        if ((pairs_of(host)[i].s_by && pairs_of(host)[i].s == mote) ||
+            (pairs_of(host)[i].t_by && pairs_of(host)[i].t == mote))
+            return by_of(host) != WIRE_NO_HOST;
+    return false;
+}
+
+/* Whether this mote passes rows on to a host, that of number `place`. */
+static bool passes_on_to(const uint8_t *host, uint8_t place)
+{
+    const uint8_t *at = host;
+    if (by_of(host) == WIRE_NO_HOST)
+        return false;
+    for (; place < by_of(host); place++)
+        at = meet_behind(at);
+    return is_own(at);
+}
+
+/* … to any. */
+static bool passes_on(const struct meet *meet)
+{
+    uint8_t place = 0;
+    for (const uint8_t *at = meet->hosts; at < meet->end; at = meet_behind(at))
+        if (passes_on_to(at, place++))
+            return true;
+    return false;
+}
+
+uint16_t meet_sent_to(const struct meet *meet, uint8_t mote, uint8_t roles, bool own)
+{
+    uint16_t sent = 0, needed = 0;
+    uint8_t place = 0;
+    for (const uint8_t *at = meet->hosts; at < meet->end && place < MEET_HOSTS;
+         at = meet_behind(at), place++) {
+        uint16_t bit = (uint16_t)(1UL << place);
+        if ((!(needed & bit) && !meet_host_needs(at, mote, roles)) ||
+            meet_half(at) == meet_half(meet->motes + 2 * mote))
+            continue;
+        bool by_host = comes_by_host(at, mote);
+        if (by_host)
+            needed = (uint16_t)(needed | 1UL << by_of(at));
+        if (!is_own(at) && (by_host ? passes_on_to(at, place) : own))
+            sent |= bit;
+    }
+    return sent;
+}
+
+uint16_t meet_sent_at_all(const struct meet *meet)
+{
+    uint8_t own = own_number(meet), place = 0;
+    uint16_t sent = own < meet->motes_count ? meet_sent_to(meet, own, PAIRS_ROLES, true) : 0;
+    for (const uint8_t *at = meet->hosts; at < meet->end && place < MEET_HOSTS;
+         at = meet_behind(at), place++)
+        if (meet->way == WIRE_PAIRS_FROM_ROOT ? settings()->root && !is_own(at)
+                                              : passes_on_to(at, place))
+            sent = (uint16_t)(sent | 1UL << place);
+    return sent;
+}
+
 /* Rows for which there is room until they go by ways from here: this mote's own of all epochs that
- * are not late, and the newest one. */
+ * are not late, and the newest one; of others as many as there may be. */
 uint8_t meet_sending_count(const struct meet *meet)
 {
     if (meet->way == WIRE_PAIRS_FROM_ROOT)
         return settings()->root ? MEET_SENDING_ROOT : 0;
-    if (meet->way != WIRE_PAIRS_SENT ||
-        !meet_needed(meet, meet->hosts, own_number(meet), PAIRS_ROLES))
+    if (meet->way != WIRE_PAIRS_SENT)
+        return 0;
+    if (passes_on(meet))
+        return MEET_SENDING;
+    if (!meet_needed(meet, meet->hosts, own_number(meet), PAIRS_ROLES))
         return 0;
     return meet->delay < MEET_SENDING ? (uint8_t)(meet->delay + 1) : MEET_SENDING;
 }

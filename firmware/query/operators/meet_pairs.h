@@ -67,10 +67,17 @@ struct meet_state *meet_open(struct meet *meet);
 const uint8_t *meet_behind(const uint8_t *host);
 /* The program's number for a mote; motes_count: it has none. */
 uint8_t meet_number(const struct meet *meet, uint16_t node);
+/* Whether this mote needs rows of a mote that have passed as `roles`, for its own pairs. */
+bool meet_needs(const struct meet *meet, uint8_t mote, uint8_t roles);
 /* Whether a host needs rows of a mote that have passed as `roles`; of PAIRS_ROLES, any. */
 bool meet_host_needs(const uint8_t *host, uint8_t mote, uint8_t roles);
 /* Whether a host from `at` on, but for this mote, does. */
 bool meet_needed(const struct meet *meet, const uint8_t *at, uint8_t mote, uint8_t roles);
+/* Hosts to which rows go by ways, of a mote that have passed as `roles`: bit n is the program's
+ * host n. `own`: they begin here, else they are passed on. */
+uint16_t meet_sent_to(const struct meet *meet, uint8_t mote, uint8_t roles, bool own);
+/* The same of all rows, this mote's and others'. */
+uint16_t meet_sent_at_all(const struct meet *meet);
 /* Rows for which there is room until they go by ways from here, and bytes of each. */
 uint8_t meet_sending_count(const struct meet *meet);
 uint8_t meet_sending_size(const struct meet *meet);

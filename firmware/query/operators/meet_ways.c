@@ -13,9 +13,6 @@
 #include "query/operators/meet_pairs.h"
 #include "query/query_conf.h"
 
-/* Motes that join, where rows go to them by ways: bits of struct sending. */
-#define HOSTS_MAXIMUM 16
-
 static struct sending *sending_at(const struct meet *meet, unsigned place)
 {
     return (struct sending *)(meet->waiting + place * meet_sending_size(meet));
@@ -94,31 +91,42 @@ static uint16_t seconds_left(const struct meet *meet, const struct sending *send
     return left < 1 ? 1 : left < INT16_MAX ? (uint16_t)left : INT16_MAX;
 }
 
+/* Cells in a row in which nothing has gone by a way, fewer than which an empty row has time until
+ * the next one: the way does not lapse so soon. */
+#define IN_USE 3
+
 /* Hands a row to the way to a host, or has that opened; false: it is to be tried again. A record
  * waits for its way's cells in room that others need, so it is given none before its round. */
 static bool hand_on(const struct meet *meet, const struct sending *sending, uint16_t host)
 {
     struct way *way = way_to(host, NULL, every(meet));
+    if (way != NULL && says_nothing(sending) && !way->opening && way->idle < IN_USE)
+        return true;
     uint8_t length = (uint8_t)(sizeof sending->carries + row_length(meet));
     return way != NULL && way_cells_now(way) && !way_has_records(way) && carried_takes(length) &&
            carried_send(host, NULL, &sending->carries, length, seconds_left(meet, sending),
                         every(meet)) == CARRIED_WAITS;
 }
 
-/* The same of all its hosts: what keeps a root's ways open goes to all hosts, whatever rows the
- * root has of its own. */
+/* Whether rows begin their ways here: this mote's own, or at the root those of all. */
+static bool is_begun_here(const struct meet *meet, const struct sending *sending)
+{
+    return meet->way == WIRE_PAIRS_FROM_ROOT || sending->row.node == settings()->nodeid;
+}
+
+/* The same of all hosts to which a row goes from here: what keeps ways open goes by all. */
 static bool hand_on_to_all(const struct meet *meet, struct sending *sending)
 {
-    uint8_t mote = meet_number(meet, sending->row.node),
-            roles = sending->row.values[0] & PAIRS_ROLES;
+    uint16_t sent = says_nothing(sending) ? meet_sent_at_all(meet)
+                                          : meet_sent_to(meet, meet_number(meet, sending->row.node),
+                                                         sending->row.values[0] & PAIRS_ROLES,
+                                                         is_begun_here(meet, sending));
     uint8_t host = 0;
-    bool all = true, to_all = says_nothing(sending) && meet->way == WIRE_PAIRS_FROM_ROOT;
-    for (const uint8_t *at = meet->hosts; at < meet->end && host < HOSTS_MAXIMUM;
+    bool all = true;
+    for (const uint8_t *at = meet->hosts; at < meet->end && host < MEET_HOSTS;
          at = meet_behind(at), host++) {
         uint16_t bit = (uint16_t)(1UL << host);
-        bool needs = meet_half(at) != settings()->nodeid && meet_half(at) != sending->row.node &&
-                     (to_all || meet_host_needs(at, mote, roles ? roles : PAIRS_ROLES));
-        if (sending->gone & bit || !needs)
+        if (sending->gone & bit || !(sent & bit))
             continue;
         if (hand_on(meet, sending, meet_half(at)))
             sending->gone |= bit;
@@ -186,6 +194,19 @@ static bool row_in(const uint8_t *record, uint8_t length, struct meet *meet)
            meet->way != WIRE_PAIRS_CLIMB && length == sizeof *carried + row_length(meet);
 }
 
+/* A row that has come by a way is taken, passed on, or both; false: one of them fails, or is not to
+ * be done here, and it is the gateway's. */
+static bool arrives(struct meet *meet, const struct wire_result *row)
+{
+    uint8_t mote = meet_number(meet, row->node), roles = row->values[0] & PAIRS_ROLES;
+    if (meet_open(meet) == NULL || mote == meet->motes_count)
+        return false;
+    bool goes_on = meet->way == WIRE_PAIRS_SENT && meet_sent_to(meet, mote, roles, false) != 0,
+         is_needed = meet_needs(meet, mote, roles);
+    bool taken = is_needed ? meet_take(meet, row, mote) : goes_on;
+    return goes_on ? wait(meet, row) && taken : taken;
+}
+
 bool app_row(const uint8_t *record, uint8_t length)
 {
     struct meet meet;
@@ -193,10 +214,7 @@ bool app_row(const uint8_t *record, uint8_t length)
         (const struct wire_result *)((const struct wire_pair_row *)record)->result;
     if (!row_in(record, length, &meet))
         return length > sizeof(struct wire_pair_row) + sizeof *row && entry_of(row->query) == NULL;
-    uint8_t mote = meet_number(&meet, row->node);
-    if ((row->values[0] & PAIRS_ROLES) == 0)
-        return true;
-    if (meet_open(&meet) == NULL || mote == meet.motes_count || !meet_take(&meet, row, mote))
+    if ((row->values[0] & PAIRS_ROLES) != 0 && !arrives(&meet, row))
         queue_push(WIRE_PACKET_RESULT, row, row_length(&meet));
     return true;
 }
@@ -213,12 +231,12 @@ void app_row_lost(const uint8_t *record, uint8_t length)
 bool meet_sends(const struct meet *meet, struct meet_state *state, const struct wire_result *row,
                 uint8_t mote, bool own)
 {
-    uint8_t roles = row->values[0] & PAIRS_ROLES;
-    if (state == NULL || meet_sending_count(meet) == 0 ||
-        !(own || meet->way == WIRE_PAIRS_FROM_ROOT) || !meet_needed(meet, meet->hosts, mote, roles))
+    bool begins = own || meet->way == WIRE_PAIRS_FROM_ROOT;
+    uint16_t sent = begins ? meet_sent_to(meet, mote, row->values[0] & PAIRS_ROLES, true) : 0;
+    if (state == NULL || meet_sending_count(meet) == 0 || sent == 0)
         return true;
     /* A row that goes to all keeps the ways open itself. */
-    if (own && !meet_needed(meet, meet->hosts, mote, (uint8_t)(~roles & PAIRS_ROLES)))
+    if (sent == meet_sent_at_all(meet))
         state->quiet = quiet_rounds(meet);
     return wait(meet, row);
 }

@@ -157,11 +157,12 @@ static uint8_t nomination(uint8_t *data)
     }
     for (uint32_t hosts = below(3); hosts; hosts--) {
         struct wire_pairs_host host = {below(2) ? me : (uint16_t)below(20), (uint8_t)below(24),
-                                       (uint8_t)(1 + below(2))};
+                                       (uint8_t)(1 + below(2)),
+                                       below(2) ? WIRE_NO_HOST : (uint8_t)below(3)};
         memcpy(clause + length, &host, sizeof host);
         length = (uint8_t)(length + sizeof host);
         for (uint8_t i = 0; i < 2 * host.pairs; i++)
-            clause[length++] = (uint8_t)below(below(32) ? pairs.motes : 256);
+            clause[length++] = (uint8_t)(below(below(32) ? pairs.motes : 256) | below(2) << 7);
     }
     fields[2].code_length = length;
     uint8_t *at = data;

@@ -282,8 +282,8 @@ enum carried_outcome carried_send(uint16_t destination, const struct way_route *
     memcpy(last_carried, record, length);
     return CARRIED_WAITS;
 }
-/* Ways are open at once, and have cells in each round. */
-static struct way any_way;
+/* Ways are open at once, have cells in each round, and nothing has gone by them for a while. */
+static struct way any_way = {.idle = 3};
 struct way *way_to(uint16_t destination, const struct way_route *route, uint8_t every)
 {
     (void)route, (void)every;

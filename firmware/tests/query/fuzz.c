@@ -205,13 +205,14 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
             code[length] = (uint8_t)(5 + i);
             code[length + 1] = 0;
         }
-        for (uint8_t hosts = (uint8_t)below(3); hosts > 0 && length < CODE_MAXIMUM - 6; hosts--) {
+        for (uint8_t hosts = (uint8_t)below(3); hosts > 0 && length < CODE_MAXIMUM - 7; hosts--) {
             struct wire_pairs_host host = {below(2) ? 7 : 9, (uint8_t)below(24),
-                                           (uint8_t)(1 + below(2))};
+                                           (uint8_t)(1 + below(2)),
+                                           below(2) ? WIRE_NO_HOST : (uint8_t)below(3)};
             memcpy(&code[length], &host, sizeof host);
             length = (uint8_t)(length + sizeof host);
             for (uint8_t i = 0; i < 2 * host.pairs; i++)
-                code[length++] = (uint8_t)below(pairs.motes);
+                code[length++] = (uint8_t)(below(pairs.motes) | below(2) << 7);
         }
         return put_field(bytes, at, 0, kind, code, length);
     }

@@ -46,8 +46,9 @@ def clause(
     condition: bytes = GREATER,
     width: int = 2,
     way: codes.PairsWay = codes.PairsWay.CLIMB,
+    passed: Mapping[int, tuple[int, set[int]]] | None = None,
 ) -> bytes:
-    """The code of a PAIRS; ``hosts``: the deepest first."""
+    """The code of a PAIRS; ``hosts``: the deepest first. ``passed``: by host the place of the one that passes rows on to it, and whose."""
     ordered = [*base, *(mote for mote in motes if mote not in base)]
     head = {
         "rows": rows,
@@ -61,8 +62,11 @@ def clause(
     code = bytes(programs.Pairs.build({**head, "condition": len(condition)})) + condition
     code += b"".join(struct.pack("<H", mote) for mote in ordered)
     for host, pairs in hosts.items():
-        code += bytes(programs.PairsHost.build({"host": host, "rows": room, "pairs": len(pairs)}))
-        code += b"".join(bytes([ordered.index(s), ordered.index(t)]) for s, t in pairs)
+        by, whose = (passed or {}).get(host, (limits.NO_HOST, set()))
+        code += bytes(programs.PairsHost.build({"host": host, "rows": room, "pairs": len(pairs), "by": by}))
+        code += bytes(
+            ordered.index(mote) | (limits.BY_HOST if mote in whose else 0) for pair in pairs for mote in pair
+        )
     return code
 
 
@@ -324,6 +328,86 @@ def test_rows_that_come_by_ways_are_joined(mote: Mote) -> None:
     assert [record.type for record in mote.records()][-1] is PacketType.RESULT
 
 
+def sent(mote: Mote, rounds: int = 6) -> list[tuple[int, int, int]]:
+    """Where to rows that say something have gone in these rounds, whose they are, and of which epoch."""
+    found = []
+    for _ in range(rounds):
+        mote.ways(1)
+        if (one := carried(mote)) is not None and one[1][10] != 0:
+            head = records.Result.parse(one[1][1:])
+            found.append((one[0], head.node, head.epoch))
+    return found
+
+
+def test_a_row_goes_once_to_a_host_that_passes_it_on(mote: Mote) -> None:
+    """Host 9 has this mote's rows from host 8, and that from host 6, which joins none of them; 3 has them from this mote."""
+    hosts = {9: [(OWN, 2)], 8: [(OWN, 4)], 6: [(2, 4)], 3: [(3, OWN)]}
+    passed = {9: (1, {OWN}), 8: (2, {OWN, 2})}
+    begun(mote, clause([2, 3, 4, OWN], hosts, rows=1, way=codes.PairsWay.SENT, passed=passed))
+    mote.ways(0)
+    mote.run(1)
+    first = BEGIN // PERIOD
+    assert sorted(sent(mote)) == [(3, OWN, first), (6, OWN, first)]
+    assert not list(mote.records()), "nothing goes up"
+
+
+def test_a_host_passes_on_what_others_need_too(mote: Mote) -> None:
+    """Of 2's rows, which this mote joins, and of 4's, which it does not; 3's come to host 9 from 3 itself."""
+    hosts = {9: [(2, 3), (4, 3)], OWN: [(2, OWN)]}
+    code = clause([2, 3, 4, OWN], hosts, rows=1, way=codes.PairsWay.SENT, passed={9: (1, {2, 4})})
+    begun(mote, code)
+    mote.ways(1)
+    opened = carried(mote)
+    assert opened is not None
+    assert (opened[0], opened[1][10]) == (9, 0), "the way is open before there are rows"
+    mote.ways(0)
+    mote.run(1)
+    first = BEGIN // PERIOD
+    for node in (2, 4):
+        assert mote.arrives(bytes([codes.Carries.ROW]) + row(node, first, 5))
+    assert sorted(sent(mote)) == [(9, 2, first), (9, 4, first)]
+    assert not list(mote.records())
+    # Nobody passes on what a mote sends itself: it is the gateway's here.
+    assert mote.arrives(bytes([codes.Carries.ROW]) + row(3, first, 5))
+    assert [(one.type, one.body.node) for one in mote.records()] == [(PacketType.RESULT, 3)]
+    mote.run(PERIOD * (DELAY + 1))
+    assert {key[:4] for key in joined(mote) if key[3] == first} == {(2, first, OWN, first)}, (
+        "it joins them, too"
+    )
+
+
+def test_rows_that_were_passed_on_are_joined(mote: Mote) -> None:
+    """Those of both motes of a pair have come by host 8."""
+    hosts = {OWN: [(2, 3)], 8: [(2, 3)]}
+    begun(mote, clause([2, 3, OWN], hosts, rows=1, way=codes.PairsWay.SENT, passed={OWN: (1, {2, 3})}))
+    first = BEGIN // PERIOD
+    for node in (2, 3):
+        assert mote.arrives(bytes([codes.Carries.ROW]) + row(node, first, 5 - node))
+    mote.run(1 + PERIOD * (DELAY + 1))
+    assert joined(mote) == {(2, first, 3, first, 3, 2): 1}
+    assert sent(mote) == [], "it is the last that needs them"
+
+
+def test_what_is_passed_on_in_vain_goes_up(mote: Mote) -> None:
+    """After its epoch is joined, or at once where more comes than may wait."""
+    hosts = {9: [(2, 3)], OWN: [(2, OWN)]}
+    code = clause([2, 3, OWN], hosts, rows=1, way=codes.PairsWay.SENT, passed={9: (1, {2})})
+    begun(mote, code)
+    mote.ways(0)
+    mote.run(1)
+    first = BEGIN // PERIOD
+    places = 8
+    for back in range(places + 2):
+        assert mote.arrives(bytes([codes.Carries.ROW]) + row(2, first + back, 1))
+    at_once = [one.body.epoch - first for one in mote.records() if one.type is PacketType.RESULT]
+    assert at_once == [places, places + 1]
+    for _ in range(DELAY + 1):
+        mote.run(PERIOD)
+        mote.round()
+    late = [one.body.epoch - first for one in mote.records() if one.type is PacketType.RESULT]
+    assert late == [0, 1]
+
+
 def test_a_host_tells_the_numbers_of_rows_and_misses_none(mote: Mote) -> None:
     """Of two rows the second one is this mote's 2nd; 2's newest row in between has not come, but its number says so."""
     begun(mote, clause([2, OWN], {OWN: [(OWN, 2)]}, rows=2))
@@ -463,8 +547,12 @@ GOOD = clause([2, 3], {OWN: [(2, 3)]}, rows=1)
         GOOD[:-1] + b"\x02",
         GOOD[:3] + b"\x00" + GOOD[4:],
         GOOD[:8] + b"\x03" + GOOD[9:],
+        clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={9: (0, {2})}),
+        clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={8: (0, {2})}),
+        clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={9: (2, {2})}),
     ],
-    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no delay", "no such way"],
+    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no delay", "no such way",
+         "by itself", "by one before", "by none of them"],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(mote: Mote, code: bytes) -> None:
     assert mote.install(joining(code), QUERY) == REFUSED

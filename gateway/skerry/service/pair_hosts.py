@@ -24,13 +24,15 @@ from skerry.planner.model.pairing import (
     Pairing,
 )
 from skerry.sensors.paired_motes import Pair, key_of
+from skerry.service.pair_room import Room
+from skerry.service.pair_ways import Ways
 from skerry.sql.join_strategies import NAIVE
 
 
 @dataclass(frozen=True)
 class Reckoning:
     """What hosts are chosen by: of one tree, with its motes; ``statics`` by mote, as integers. ``forced``: none is left to the base for
-    its cost."""
+    its cost. ``most``: motes whose rows a way between hosts carries; ``others``: ways of other queries."""
 
     pairing: Pairing
     tree: Tree
@@ -38,9 +40,14 @@ class Reckoning:
     statics: Mapping[int, Mapping[str, int]]
     rates: Rates
     prices: Prices
+    room: Room
+    others: Ways
     forced: bool = False
+    most: int = 0
 
 
+#: Of more pairs placings are reckoned with ways of each mote's own.
+RELAYED_PAIRS = 12
 #: By what is counted.
 LESS = {"energy": "less energy", "bytes": "fewer bytes"}
 #: A pair's host; the root: the gateway joins it, and why.
@@ -86,12 +93,24 @@ def _by_hash(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, Choice]:
 def _in_network(reckoning: Reckoning, pairs: Sequence[Pair]) -> tuple[dict[Pair, Choice], list[Decided]]:
     """Groups of pairs, each at motes of the ways between them where that costs least, by estimate, or at the base where that does."""
     tree, candidates = reckoning.tree, _between(reckoning, pairs)
-    estimate = Estimate(tree, reckoning.rates, reckoning.prices)
-    choosing = Choosing(candidates, tree.root, estimate.cost, forced=reckoning.forced)
+    # Who passes rows on is reckoned for each placing where there are few, else once they are chosen.
+    most = reckoning.most if len(pairs) <= RELAYED_PAIRS else 0
+    estimate = Estimate(tree, reckoning.rates, reckoning.prices, most)
+
+    def over(places: Mapping[Pair, int]) -> int:
+        return reckoning.room.over_all(places, tree.root, reckoning.others)
+
+    choosing = Choosing(candidates, tree.root, estimate.cost, over, forced=reckoning.forced)
     found, decided = choosing.chosen(transitive_groups(pairs))
-    alone = "there is no mote but the root between both"
-    dearer = f"that takes {LESS[reckoning.prices.unit]} by estimate"
-    return {pair: (found[pair], dearer if candidates[pair] else alone) for pair in pairs}, decided
+    why = dict.fromkeys(pairs, "there is no mote but the root between both")
+    why |= {
+        pair: f"that takes {LESS[reckoning.prices.unit]} by estimate" for pair in pairs if candidates[pair]
+    }
+    # Cheaper, and yet at the base.
+    for one in decided:
+        if one.difference < 0 and all(found[pair] == tree.root for pair in one.group.pairs):
+            why |= dict.fromkeys(one.group.pairs, "motes have no room for all of its group")
+    return {pair: (found[pair], why[pair]) for pair in pairs}, decided
 
 
 def _between(reckoning: Reckoning, pairs: Sequence[Pair]) -> dict[Pair, list[int]]:

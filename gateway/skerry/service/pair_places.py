@@ -5,9 +5,9 @@ Source: Mihaylov et al., Dynamic Join Optimization in Multi-Hop Wireless Sensor 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skerry.catalog.catalog import Mote
@@ -15,16 +15,15 @@ from skerry.joins.placement.choosing import Decided
 from skerry.joins.placement.estimates import Rates
 from skerry.joins.placement.estimating import Estimate
 from skerry.joins.placement.groups import Group
+from skerry.joins.placement.plans import needed
+from skerry.joins.placement.relays import Relays
 from skerry.joins.placement.trees import Tree
-from skerry.planner.cost.join_prices import prices, way_cells
+from skerry.planner.cost.join_prices import prices
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.pairing import (
     IN_NETWORK,
     Pairing,
     clause_of,
-    delay,
-    host_bytes,
-    sending_bytes,
     with_pairs,
 )
 from skerry.planner.model.plans import QueryPlan
@@ -34,6 +33,8 @@ from skerry.planner.physical.program import program_size
 from skerry.sensors.paired_motes import Pair, pairs_of
 from skerry.service.explain_join import UNITS, known_statics, trees
 from skerry.service.pair_hosts import Reckoning, chosen
+from skerry.service.pair_room import HOSTS_MAXIMUM, Room, rows_of
+from skerry.service.pair_ways import Way, Ways, carried_rows, senders
 from skerry.sql.join_strategies import NAIVE
 from skerry_protocol.codes import PairsWay
 from skerry_protocol.limits import PROGRAM_MAXIMUM
@@ -41,31 +42,39 @@ from skerry_protocol.programs import PairsHost
 
 #: Bytes for the rows of pairs that one mote joins: beside them its program and a plain query's are to have room.
 ROOM = MEMORY_BYTES - 2 * PROGRAM_MAXIMUM
-#: A mote's places are counted in a byte.
-_ROWS_MAXIMUM = 255
-
-#: A mote whose rows go by a way, or a root that sends them on, and the mote that joins them.
-Way = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
     """By host its pairs; ``base``: those that the gateway joins, and why by pair; ``groups``: what groups of pairs have decided, and
-    ``unit``: what their difference is counted in."""
+    ``unit``: what their difference is counted in; ``relays``: who passes whose rows on."""
 
     hosts: Mapping[int, tuple[Pair, ...]]
     base: Mapping[Pair, str]
     groups: tuple[Decided, ...] = ()
     unit: str = "energy"
+    relays: Relays = field(default_factory=Relays)
 
     def ways(self, way: PairsWay, root: int) -> set[Way]:
         """By which rows come to hosts."""
+        if way is PairsWay.SENT:
+            return set(self.relays.ways(needed(self.at)))
         return {one for host, pairs in self.hosts.items() for one in senders(way, pairs, host, root)}
+
+    @property
+    def at(self) -> dict[Pair, int]:
+        """By pair the mote that joins it, where one does."""
+        return _at(self.hosts)
 
     def described(self) -> dict[str, Any]:
         """For JSON."""
         hosts = [
-            {"mote": host, "pairs": [list(pair) for pair in pairs]} for host, pairs in self.hosts.items()
+            {
+                "mote": host,
+                "pairs": [list(pair) for pair in pairs],
+                "passed_on": self._passed_on(host),
+            }
+            for host, pairs in self.hosts.items()
         ]
         return {
             "hosts": hosts,
@@ -75,12 +84,30 @@ class Places:
 
     def lines(self) -> list[str]:
         """For people."""
-        found = [f"  {len(pairs)} at {host}: {_named(pairs)}" for host, pairs in self.hosts.items()]
+        found = [
+            f"  {len(pairs)} at {host}: {_named(pairs)}{self._passed_text(host)}"
+            for host, pairs in self.hosts.items()
+        ]
         whys = dict.fromkeys(self.base.values())
         return found + [
             f"  at the gateway, as {why}: {_named([p for p, said in self.base.items() if said == why])}"
             for why in whys
         ]
+
+    def _passed_on(self, host: int) -> dict[str, Any] | None:
+        """By whom rows come to a host that others have before, and whose."""
+        if host not in self.relays.of:
+            return None
+        by, whose = self.relays.of[host]
+        return {"by": by, "rows_of": sorted(whose)}
+
+    def _passed_text(self, host: int) -> str:
+        passed = self._passed_on(host)
+        return (
+            f"; mote {passed['by']} passes on rows of {', '.join(map(str, passed['rows_of']))}"
+            if passed
+            else ""
+        )
 
     def group_lines(self) -> list[str]:
         """What groups of several pairs have decided, for people."""
@@ -124,12 +151,6 @@ def _named(pairs: Sequence[Pair]) -> str:
     return ", ".join(f"{s} with {t}" for s, t in pairs)
 
 
-#: Motes that join pairs of one query whose rows go to them by ways.
-HOSTS_MAXIMUM = 16
-#: Ways that lead by a mote, and motes to whom it knows the way down, for joins: by board, of 6 and 4, and of 32 each, that there are.
-WAYS_ROOM, TRAILS_ROOM = {"iris": 5, "cc2538": 16}, {"iris": 4, "cc2538": 32}
-
-
 def places(
     pairing: Pairing,
     period_ms: int,
@@ -146,21 +167,18 @@ def places(
     known = trees(motes)
     statics = {number: known_statics(mote) for number, mote in motes.items()}
     tree_of = {number: known[mote.root] for number, mote in motes.items() if mote.root in known}
-    within: dict[int, list[Pair]] = defaultdict(list)
-    for pair in pairs_of(pairing, statics):
-        of = {id(tree_of.get(mote)): tree_of.get(mote) for mote in pair}
-        tree = next(iter(of.values()))
-        if len(of) > 1 or tree is None or any(tree.up(mote) is None for mote in pair):
-            base[pair] = "no way is known by which both reach one root"
-        else:
-            within[tree.root].append(pair)
+    within = _within(pairs_of(pairing, statics), tree_of, base)
     rates = rates if rates is not None else Rates(pairing.estimates)
     price = prices(pairing.cost, pairing.width // 2, pairing.width, period_ms / 1000)
-    ways = _Ways(tree_of, motes, set(taken))
+    ways, others = Ways(tree_of, motes, set(taken)), Ways(tree_of, motes, set(taken))
+    has = Room(pairing, period_ms, room)
     hosts: dict[int, tuple[Pair, ...]] = {}
     groups: list[Decided] = []
+    relays: dict[int, tuple[int, frozenset[int]]] = {}
     for root, pairs in within.items():
-        reckoning = Reckoning(pairing, known[root], motes, statics, rates, price, forced)
+        reckoning = Reckoning(
+            pairing, known[root], motes, statics, rates, price, has, others, forced, carried_rows(period_ms)
+        )
         found: dict[int, list[Pair]] = defaultdict(list)
         choices, decided = chosen(reckoning, pairs)
         groups += decided
@@ -171,37 +189,67 @@ def places(
                 found[host].append(pair)
         depth = {host: known[root].hops(host) for host in found}
         for host in sorted(found, key=lambda host: (-depth[host], host)):
-            kept = found[host]
-            waits = sending_bytes(pairing.width, delay(period_ms, pairing.way))
-            spare = waits if pairing.way is PairsWay.SENT else 0
-            fitting = _fitting(pairing, period_ms, kept, host, room - spare)
+            kept = has.fitting(found[host], host)
             full = f"mote {host} has room for no more rows"
-            base |= dict.fromkeys((pair for pair in kept if pair not in fitting), full)
-            kept = fitting
+            base |= dict.fromkeys((pair for pair in found[host] if pair not in kept), full)
+            if pairing.way is not PairsWay.CLIMB and len(hosts) == HOSTS_MAXIMUM:
+                base |= dict.fromkeys(kept, f"{HOSTS_MAXIMUM} motes join already")
+                continue
             if pairing.way is not PairsWay.CLIMB:
                 kept = ways.led(pairing, period_ms, kept, host, base)
-                if len(hosts) == HOSTS_MAXIMUM:
-                    base |= dict.fromkeys(kept, f"{HOSTS_MAXIMUM} motes join already")
-                    kept = []
             if kept:
                 hosts[host] = tuple(kept)
+        estimate = _relaying(reckoning, hosts)
         if pairing.strategy == IN_NETWORK and not forced:
-            _none_dearer(reckoning, [one.group.pairs for one in decided], hosts, base)
-    return Places(hosts, base, tuple(groups), pairing.cost)
+            _none_dearer(estimate, [one.group.pairs for one in decided], hosts, base)
+        at = {pair: host for pair, host in _at(hosts).items() if known[root].up(host) is not None}
+        relays |= estimate.relays(needed(at)).of
+    return Places(hosts, base, tuple(groups), pairing.cost, Relays(relays))
+
+
+def _at(hosts: Mapping[int, Sequence[Pair]]) -> dict[Pair, int]:
+    return {pair: host for host, pairs in hosts.items() for pair in pairs}
+
+
+def _within(
+    pairs: Iterable[Pair], tree_of: Mapping[int, Tree], base: dict[Pair, str]
+) -> dict[int, list[Pair]]:
+    """By root those of which both motes reach it; ``base`` hears of the others."""
+    within: dict[int, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        of = {id(tree_of.get(mote)): tree_of.get(mote) for mote in pair}
+        tree = next(iter(of.values()))
+        if len(of) > 1 or tree is None or any(tree.up(mote) is None for mote in pair):
+            base[pair] = "no way is known by which both reach one root"
+        else:
+            within[tree.root].append(pair)
+    return within
+
+
+def _relaying(reckoning: Reckoning, hosts: Mapping[int, Sequence[Pair]]) -> Estimate:
+    """What placings cost of which these hosts have all pairs or fewer: where motes have room for the rows and for the ways, hosts pass rows
+    on to others."""
+    has, others, kept = reckoning.room, reckoning.others, dict(hosts)
+
+    def allowed(relays: Relays, sent: Mapping[Way, int]) -> bool:
+        has_room = not any(has.over(kept[by], passes_on=True) for by, _ in relays.of.values())
+        return has_room and others.over(relays.ways(sent)) == 0
+
+    most = reckoning.most if reckoning.pairing.way is PairsWay.SENT else 0
+    return Estimate(reckoning.tree, reckoning.rates, reckoning.prices, most, allowed)
 
 
 def _none_dearer(
-    reckoning: Reckoning,
+    estimate: Estimate,
     groups: Sequence[Sequence[Pair]],
     hosts: dict[int, tuple[Pair, ...]],
     base: dict[Pair, str],
 ) -> None:
     """Of one root's groups: what is left of one in the network, where motes have room, is to cost no more than the group at the gateway,
     nor all of them more than all."""
-    root = reckoning.tree.root
-    estimate = Estimate(reckoning.tree, reckoning.rates, reckoning.prices)
+    root = estimate.tree.root
     here = {pair for group in groups for pair in group}
-    at = {pair: host for host, kept in hosts.items() for pair in kept if pair in here}
+    at = {pair: host for pair, host in _at(hosts).items() if pair in here}
     places = dict.fromkeys(here, root) | at
     for group in (*(group for group in groups if any(pair not in at for pair in group)), here):
         there = [pair for pair in group if places[pair] != root]
@@ -219,87 +267,6 @@ def _none_dearer(
             del hosts[host]
 
 
-def senders(way: PairsWay, pairs: Iterable[Pair], host: int, root: int) -> set[Way]:
-    """By which ways a host's rows come."""
-    if way is PairsWay.CLIMB:
-        return set()
-    if way is PairsWay.FROM_ROOT:
-        return {(root, host)} if any(pair != (host, host) for pair in pairs) else set()
-    return {(mote, host) for pair in pairs for mote in pair if mote != host}
-
-
-@dataclass
-class _Ways:
-    """Which ways there are, so that no mote has more than it has room for."""
-
-    tree_of: Mapping[int, Tree]
-    motes: Mapping[int, Mote]
-    taken: set[Way]
-
-    def led(
-        self, pairing: Pairing, period_ms: int, pairs: Sequence[Pair], host: int, base: dict[Pair, str]
-    ) -> list[Pair]:
-        """Those of a host's pairs for whose rows there is room on the way; ``base`` hears of the others."""
-        kept: list[Pair] = []
-        # A fifth of the cells is for what has failed in others.
-        tree, most = self.tree_of[host], int(way_cells(period_ms / 1000) * 4 / 5)
-        for pair in pairs:
-            rows = len({s for s, _ in (*kept, pair)} - {host})
-            if pairing.way is PairsWay.FROM_ROOT and rows > most:
-                base[pair] = f"a way to mote {host} carries {most} rows in a sample period"
-                continue
-            more = self.taken | senders(pairing.way, [pair], host, tree.root)
-            full = None if more == self.taken else self._full(more)
-            if full is not None:
-                base[pair] = f"mote {full} has room for no more ways"
-                continue
-            self.taken = more
-            kept.append(pair)
-        return kept
-
-    def _full(self, ways: Collection[Way]) -> int | None:
-        """A mote by which too many of them lead."""
-        led: dict[int, int] = defaultdict(int)
-        found: dict[int, set[int]] = defaultdict(set)
-        for source, host in ways:
-            tree = self.tree_of.get(host)
-            if tree is None or tree.up(source) is None or tree.up(host) is None:
-                continue
-            for mote in tree.between(source, host):
-                led[mote] += 1
-            for mote in tree.way(host):
-                found[mote].add(host)
-        full = [mote for mote, count in led.items() if count > self._room(WAYS_ROOM, mote)]
-        full += [mote for mote, hosts in found.items() if len(hosts) > self._room(TRAILS_ROOM, mote)]
-        return min(full, default=None)
-
-    def _room(self, by_board: Mapping[str, int], mote: int) -> int:
-        board = self.motes[mote].board if mote in self.motes else None
-        return by_board.get(board or "", min(by_board.values()))
-
-
-def rows_of(pairing: Pairing, period_ms: int, pairs: Sequence[Pair]) -> int:
-    """That a host of these pairs keeps: those in windows, by role, and those that wait."""
-    roles = {("s", s) for s, _ in pairs} | {("t", t) for _, t in pairs}
-    waiting = delay(period_ms, pairing.way) + 2 + pairing.epochs
-    return len(roles) * pairing.rows + len({mote for pair in pairs for mote in pair}) * waiting
-
-
-def _fitting(pairing: Pairing, period_ms: int, pairs: Sequence[Pair], host: int, room: int) -> list[Pair]:
-    """Those for whose rows a host has room: without the motes that are in fewest of them."""
-    kept = list(pairs)
-    while kept and not _has_room(pairing, period_ms, kept, room):
-        count = Counter(mote for pair in kept for mote in pair if mote != host)
-        least = min(count, key=lambda mote: (count[mote], -mote), default=host)
-        kept = [pair for pair in kept if least not in pair]
-    return kept
-
-
-def _has_room(pairing: Pairing, period_ms: int, pairs: Sequence[Pair], room: int) -> bool:
-    rows = rows_of(pairing, period_ms, pairs)
-    return rows <= _ROWS_MAXIMUM and host_bytes(rows, pairing.width) <= room
-
-
 def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
     """What motes are told of that, and what of it has room in a program."""
     pairing = plan.pairing
@@ -307,19 +274,25 @@ def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
     left = PROGRAM_MAXIMUM - program_size(
         merge([replace(plan, clauses=with_pairs(clause_of(pairing, plan.period_ms), plan.clauses))])
     )
-    hosts, base = dict(placed.hosts), dict(placed.base)
+    hosts, base, relays = dict(placed.hosts), dict(placed.base), placed.relays
     while hosts and _program_bytes(hosts, base) > left:
         fewest = min(hosts, key=lambda host: len(hosts[host]))
-        base |= dict.fromkeys(hosts.pop(fewest), "a query's program has no room for more pairs")
+        # To whom it passes rows on there would be other ways, for which there may be no room.
+        gone = [host for host in hosts if host == fewest or fewest in relays.before(host)]
+        for host in gone:
+            base |= dict.fromkeys(hosts.pop(host), "a query's program has no room for more pairs")
+        relays = relays.without(gone)
     of_base = sorted({mote for pair in base for mote in pair})
     of_hosts = {mote for pairs in hosts.values() for pair in pairs for mote in pair}
     motes = [*of_base, *sorted(of_hosts.difference(of_base))]
     if pairing.strategy == NAIVE or (not hosts and 2 * len(motes) > left):
         # All rows come; those of motes without a partner are of no pair.
         motes, of_base = [], []
-    told = [(host, rows_of(pairing, plan.period_ms, pairs), pairs) for host, pairs in hosts.items()]
-    made = clause_of(pairing, plan.period_ms, motes, len(of_base), told, sorted(base))
-    return made, replace(placed, hosts=hosts, base=base)
+    # Those to whom others pass rows on come before these.
+    order = sorted(hosts, key=lambda host: -len(relays.before(host)))
+    told = [(host, rows_of(pairing, plan.period_ms, hosts[host]), hosts[host]) for host in order]
+    made = clause_of(pairing, plan.period_ms, motes, len(of_base), told, sorted(base), relays.of)
+    return made, replace(placed, hosts=hosts, base=base, relays=relays)
 
 
 def _program_bytes(hosts: Mapping[int, Sequence[Pair]], base: Mapping[Pair, str]) -> int:

@@ -26,7 +26,8 @@ from skerry.service.explain_join import known_statics, trees
 from skerry.service.kept_learning import learning_of, row_of
 from skerry.service.pair_costs import plan_of
 from skerry.service.pair_learning import Learning, look
-from skerry.service.pair_places import ROOM, Places, Way, clause, places
+from skerry.service.pair_places import ROOM, Places, clause, places
+from skerry.service.pair_ways import Way
 from skerry.service.queries import Queries, UserQuery
 from skerry.sql.errors import QueryError
 from skerry.sql.join_strategies import NAIVE
@@ -97,7 +98,7 @@ class PairService:
         if pairing.strategy == NAIVE:
             return self.naive_cost(pairing, plan.period_ms, pairing.width // 2, rates)
         _, tree_of = self._known()
-        at = {pair: host for host, pairs in placed.hosts.items() for pair in pairs}
+        at = placed.at
         price = prices(pairing.cost, pairing.width // 2, pairing.width, plan.period_ms / 1000)
         found: dict[int, dict[Pair, int]] = defaultdict(dict)
         trees = {tree.root: tree for tree in tree_of.values()}
@@ -108,7 +109,7 @@ class PairService:
         rates, total = rates or Rates(pairing.estimates), 0.0
         cells = way_cells(plan.period_ms / 1000)
         for root, those in found.items():
-            made = plan_of(pairing.way, those, trees[root])
+            made = plan_of(pairing.way, those, trees[root], placed.relays)
             most = max((flow.rate(rates) for flow in made.flows if not flow.by_tree), default=0.0)
             if most > cells:
                 text = f"{most:g} rows would go by a way in a sample period, which has {cells:g} cells then"

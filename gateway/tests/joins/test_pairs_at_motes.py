@@ -55,7 +55,8 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
         explained = gateway.queries.explain(JOIN)
         assert explained["placed"]["runs"] == "at ancestor"
         assert explained["placed"]["hosts"] == [
-            {"mote": 2, "pairs": [[3, 4]]}, {"mote": 1, "pairs": [[3, 5], [4, 5]]},
+            {"mote": 2, "pairs": [[3, 4]], "passed_on": None},
+            {"mote": 1, "pairs": [[3, 5], [4, 5]], "passed_on": None},
         ]  # fmt: skip
         assert "1 at 2: 3 with 4" in explained["text"]
         assert "at the gateway, as no mote but the root is above both: 8 with 9" in explained["text"]

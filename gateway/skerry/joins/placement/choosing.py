@@ -14,14 +14,17 @@ from math import prod
 from skerry.joins.placement.estimates import Pair
 from skerry.joins.placement.groups import Group, groups_of
 
-#: Of all pairs of a network: what it costs to join them there.
+#: Of all pairs of a network: what it costs to join them there; and for how many rows, ways and hosts there is no room then.
 Cost = Callable[[Mapping[Pair, int]], float]
+Over = Callable[[Mapping[Pair, int]], int]
 Places = dict[Pair, int]
 
 #: All placings of a group are tried where there are no more than these.
 ALL_TRIED = 400
 #: Placings that are reckoned for a network at most, times pairs: what that takes grows with the number of pairs.
-_RECKONED = 40_000
+_RECKONED = 20_000
+#: More than any placing costs for which there is room.
+_NO_ROOM = 1e9
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,23 @@ def transitive_groups(pairs: Sequence[Pair]) -> list[Group]:
 
 class Choosing:
     """``candidates``: by pair, motes that may join it, the best one by itself first; the root is no candidate. ``forced``: none goes to the
-    root that has a candidate."""
+    root that has a candidate. ``over``: what is dearer than anything else."""
 
     def __init__(
-        self, candidates: Mapping[Pair, Sequence[int]], root: int, cost: Cost, *, forced: bool = False
+        self,
+        candidates: Mapping[Pair, Sequence[int]],
+        root: int,
+        cost: Cost,
+        over: Over = lambda _: 0,
+        *,
+        forced: bool = False,
     ) -> None:
-        self._candidates, self._root, self._cost, self._forced = candidates, root, cost, forced
+        self._candidates, self._root, self._forced = candidates, root, forced
+        self._cost, self._over = cost, over
         self._left = _RECKONED // max(1, len(candidates))
         own = {pair: next(iter(those), root) for pair, those in candidates.items()}
         self._at: Places = dict(own) if forced else dict.fromkeys(candidates, root)
-        self._least = cost(self._at)
+        self._least = self._reckoned(self._at)
         self._network: dict[Group, Places] = {}
         if not forced:
             self._try(own)
@@ -112,10 +122,13 @@ class Choosing:
         """Takes what costs less."""
         self._left -= 1
         tried = {**self._at, **change}
-        cost = self._cost(tried)
+        cost = self._reckoned(tried)
         if cost < self._least:
             self._at, self._least = tried, cost
         return cost
+
+    def _reckoned(self, places: Places) -> float:
+        return self._cost(places) + _NO_ROOM * self._over(places)
 
     def _decided(self, group: Group) -> Decided:
         """With all others where they are: the best placing in the network that is known, and the base."""

@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from skerry.joins.placement.estimates import Pair, Rates
-from skerry.joins.placement.plans import listened
+from skerry.joins.placement.plans import ROLES, listened, needed
 from skerry.joins.placement.prices import Prices
+from skerry.joins.placement.relays import Relays, relayed
 from skerry.joins.placement.trees import Link, Tree, links_of
 
-_ROLES = (frozenset[str](), frozenset("s"), frozenset("t"), frozenset("st"))
+Allowed = Callable[[Relays, Mapping[Link, int]], bool]
 
 
 class Estimate:
-    """Of pairs in one tree. What it has reckoned it keeps."""
+    """Of pairs in one tree. What it has reckoned it keeps. ``most``: motes whose rows a way between hosts carries; 0: they pass none on.
+    ``allowed``: whether they may so, by who sends rows to whom."""
 
-    def __init__(self, tree: Tree, rates: Rates, prices: Prices) -> None:
-        self.tree, self._rates, self._prices = tree, rates, prices
+    def __init__(
+        self, tree: Tree, rates: Rates, prices: Prices, most: int = 0, allowed: Allowed = lambda _, __: True
+    ) -> None:
+        self.tree, self._rates, self._prices, self._most = tree, rates, prices, most
+        self._allowed = allowed
         self._listened = listened(prices, tree)
         self._sends: dict[tuple[int, int], float] = {}
         self._hops: dict[Link, int] = {}
@@ -26,19 +31,30 @@ class Estimate:
 
     def cost(self, places: Mapping[Pair, int]) -> float:
         """Of all motes in a sample period; pairs at the root are the gateway's, to which rows climb."""
-        root, ways, base, results = self.tree.root, dict[Link, int](), dict[int, int](), dict[int, float]()
+        root, base, results = self.tree.root, dict[int, int](), dict[int, float]()
+        hosted = {pair: host for pair, host in places.items() if host != root}
         for pair, host in places.items():
-            for mote, bit in zip(pair, (1, 2), strict=True):
-                if host == root:
+            if host == root:
+                for mote, bit in zip(pair, (1, 2), strict=True):
                     base[mote] = base.get(mote, 0) | bit
-                elif mote != host:
-                    ways[mote, host] = ways.get((mote, host), 0) | bit
-            if host != root:
+            else:
                 results[host] = results.get(host, 0.0) + self._result(pair)
-        total = self._listened
-        for (mote, host), bits in ways.items():
-            total += self.hops(mote, host) * self._prices.by_way(self.sends(mote, bits))
+        sent = needed(hosted)
+        ways = self.relays(sent).ways(sent)
+        total = self._listened + sum(self.of_way(way, carried) for way, carried in ways.items())
         return total + self._climbing(base, results)
+
+    def relays(self, sent: Mapping[Link, int]) -> Relays:
+        """Who passes whose rows on; ``sent``: by producer and host as what they pass."""
+        producers = [mote for mote, _ in sent]
+        if self._most == 0 or len(producers) == len(set(producers)):
+            return Relays()
+        return relayed(sent, self.of_way, self._most, lambda relays: self._allowed(relays, sent))
+
+    def of_way(self, way: Link, carried: Mapping[int, int]) -> float:
+        """With the rows that go by it, by mote and as what they pass."""
+        rate = sum(self.sends(mote, bits) for mote, bits in carried.items())
+        return self.hops(*way) * self._prices.by_way(rate)
 
     def _climbing(self, base: Mapping[int, int], results: Mapping[int, float]) -> float:
         """Rows and answers up the tree, where they share frames."""
@@ -61,7 +77,7 @@ class Estimate:
         """Rows of a mote in an epoch; ``bits``: 1 as s, 2 as t."""
         found = self._sends.get((mote, bits))
         if found is None:
-            found = self._sends[mote, bits] = self._rates.sends(mote, _ROLES[bits])
+            found = self._sends[mote, bits] = self._rates.sends(mote, ROLES[bits])
         return found
 
     def hops(self, one: int, other: int) -> int:

@@ -8,27 +8,36 @@ from dataclasses import dataclass
 
 from skerry.joins.placement.estimates import Pair, Rates
 from skerry.joins.placement.prices import Prices
+from skerry.joins.placement.relays import Relays
 from skerry.joins.placement.trees import Link, Path, Tree, links_of
+
+#: By bits: 1 as s, 2 as t.
+ROLES = (frozenset[str](), frozenset("s"), frozenset("t"), frozenset("st"))
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
     """One mote's rows, or the answers of pairs that are joined at one mote, over links, each of which they take once. ``by_tree``: they
     share the tree's frames and cells, others have cells of a way. ``answers``: whose they are, where flows of rows have none; ``senders``:
-    whose rows go by one way, where they are not the source's own."""
+    whose rows go by one way, and as what they pass, where they are not the source's own alone."""
 
     source: int
     links: tuple[Link, ...]
     by_tree: bool = True
     roles: frozenset[str] = frozenset()
     answers: tuple[Pair, ...] = ()
-    senders: tuple[int, ...] = ()
+    senders: tuple[tuple[int, frozenset[str]], ...] = ()
+
+    @property
+    def rows(self) -> tuple[tuple[int, frozenset[str]], ...]:
+        """Whose rows, and as what they pass."""
+        return self.senders or ((self.source, self.roles),)
 
     def rate(self, rates: Rates) -> float:
         """Records in each epoch."""
         if self.answers:
             return sum(rates.of(pair).results for pair in self.answers)
-        return sum(rates.sends(mote, self.roles) for mote in self.senders or (self.source,))
+        return sum(rates.sends(mote, roles) for mote, roles in self.rows)
 
 
 @dataclass(frozen=True)
@@ -141,23 +150,36 @@ def from_root(name: str, pairs: Iterable[Pair], tree: Tree) -> Plan:
     sources = dict.fromkeys(s for those in partners.values() for s in those)
     up = [Flow(s, links_of(tree.way(s)), roles=role) for s in sources]
     down = [
-        Flow(tree.root, links_of(tree.way(t)[::-1]), by_tree=False, roles=role, senders=tuple(those))
+        Flow(
+            tree.root,
+            links_of(tree.way(t)[::-1]),
+            by_tree=False,
+            roles=role,
+            senders=tuple((s, role) for s in those),
+        )
         for t, those in partners.items()
     ]
     return Plan(name, places, (*up, *down, *answers(places, tree)))
 
 
-def by_ways(name: str, places: Mapping[Pair, int], tree: Tree) -> Plan:
-    """Each pair at any mote, as motes do it: a way of the tree leads from each producer to each mote that needs rows of it."""
-    needed: dict[tuple[int, int], set[str]] = defaultdict(set)
+def needed(places: Mapping[Pair, int]) -> dict[Link, int]:
+    """By producer and the mote that joins rows of it, as what they pass: the bits of :data:`ROLES`."""
+    found: dict[Link, int] = {}
     for pair, host in places.items():
-        for role, mote in zip("st", pair, strict=True):
+        for bit, mote in zip((1, 2), pair, strict=True):
             if mote != host:
-                needed[mote, host].add(role)
-    ways = [
-        Flow(mote, links_of(tree.between(mote, host)), by_tree=False, roles=frozenset(roles))
-        for (mote, host), roles in needed.items()
-    ]
+                found[mote, host] = found.get((mote, host), 0) | bit
+    return found
+
+
+def by_ways(name: str, places: Mapping[Pair, int], tree: Tree, relays: Relays | None = None) -> Plan:
+    """Each pair at any mote, as motes do it: a way of the tree leads from each producer to each mote that needs rows of it, or from one
+    that passes them on."""
+    ways = []
+    for (source, host), carried in (relays or Relays()).ways(needed(places)).items():
+        senders = tuple((mote, ROLES[bits]) for mote, bits in carried.items())
+        links = links_of(tree.between(source, host))
+        ways.append(Flow(source, links, by_tree=False, roles=senders[0][1], senders=senders))
     return Plan(name, places, (*ways, *answers(places, tree)))
 
 

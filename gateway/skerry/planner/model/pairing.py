@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from skerry.expressions.assembler import assemble
@@ -15,6 +15,7 @@ from skerry.sql.join_strategies import NAIVE
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op
 from skerry_protocol.codes import Aggregate, PairsWay
+from skerry_protocol.limits import BY_HOST, NO_HOST
 from skerry_protocol.programs import Pairs, PairsHost
 
 #: Of a row that has met another: how many epochs the later of both is behind it. Storage points have no field of that number.
@@ -155,9 +156,11 @@ def clause_of(
     base: int = 0,
     hosts: Iterable[tuple[int, int, Sequence[tuple[int, int]]]] = (),
     pairs: Iterable[tuple[int, int]] = (),
+    relays: Mapping[int, tuple[int, frozenset[int]]] | None = None,
 ) -> Clause:
     """What motes are told: ``hosts``, the deepest in the tree first, each with the rows that it has room for and its pairs; of the
-    ``motes`` the first ``base`` have ``pairs`` that the gateway joins."""
+    ``motes`` the first ``base`` have ``pairs`` that the gateway joins. ``relays``: by host the one that passes rows on to it, which
+    stands behind it, and whose."""
     code = assemble(pairing.condition) if pairing.condition is not None else b""
     head = Pairs.build(
         {
@@ -172,9 +175,13 @@ def clause_of(
         }
     )
     told = bytes(head) + code + b"".join(mote.to_bytes(2, "little") for mote in motes)
+    hosts, relays = list(hosts), relays or {}
+    at = {host: place for place, (host, _, _) in enumerate(hosts)}
     for host, rows, own in hosts:
-        told += bytes(PairsHost.build({"host": host, "rows": rows, "pairs": len(own)}))
-        told += b"".join(bytes([motes.index(s), motes.index(t)]) for s, t in own)
+        by, whose = relays.get(host, (None, frozenset[int]()))
+        passed = NO_HOST if by is None else at[by]
+        told += bytes(PairsHost.build({"host": host, "rows": rows, "pairs": len(own), "by": passed}))
+        told += bytes(motes.index(mote) | (BY_HOST if mote in whose else 0) for pair in own for mote in pair)
     names = " ".join(BY_NUMBER[number].name for number in pairing.carried)
     return Clause(Aggregate.PAIRS, names, pairing.condition, tuple(told), tuple(pairs))
 
@@ -207,19 +214,22 @@ def carried_columns(clause: Clause, where: Expr | None) -> tuple[Column, ...]:
 
 def hosts_of(clause: Clause) -> dict[int, tuple[int, tuple[tuple[int, int], ...]]]:
     """By the mote that joins them: rows that it has room for, and its pairs."""
+    return {host: (rows, pairs) for host, rows, pairs, _ in _hosts(clause)}
+
+
+def _hosts(clause: Clause) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...], bool]]:
+    """Each with its rows, its pairs, and whether rows are passed on to it."""
     code = bytes(clause.values)
     head = Pairs.parse(code)
     at = Pairs.sizeof() + head.condition
     motes = [int.from_bytes(code[at + 2 * i : at + 2 * i + 2], "little") for i in range(head.motes)]
     at += 2 * head.motes
-    found: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {}
     while at < len(code):
         host = PairsHost.parse(code[at:])
         at += PairsHost.sizeof()
-        pairs = [(motes[code[at + 2 * i]], motes[code[at + 2 * i + 1]]) for i in range(host.pairs)]
-        found[host.host] = host.rows, tuple(pairs)
+        both = [motes[number & ~BY_HOST] for number in code[at : at + 2 * host.pairs]]
+        yield host.host, host.rows, tuple(zip(both[::2], both[1::2], strict=True)), host.by != NO_HOST
         at += 2 * host.pairs
-    return found
 
 
 def window_ms(clause: Clause, period_ms: int) -> int:
@@ -236,13 +246,14 @@ def state_bytes(clause: Clause) -> int:
     if not hosts or head.way == PairsWay.CLIMB:
         return hosted
     if head.way == PairsWay.SENT:
-        return hosted + sending_bytes(head.width, head.delay)
+        passes_on = any(passed for _, _, _, passed in _hosts(clause))
+        return hosted + sending_bytes(head.width, head.delay, passes_on=passes_on)
     return max(hosted, _STATE + _PLACES_ROOT * (_SENDING + int(head.width)))
 
 
-def sending_bytes(width: int, epochs: int) -> int:
-    """Of rows that wait for ways on a mote, for so many epochs."""
-    return min(epochs + 1, _PLACES) * (_SENDING + width)
+def sending_bytes(width: int, epochs: int, *, passes_on: bool = False) -> int:
+    """Of rows that wait for ways on a mote, for so many epochs; on one that passes others' on, of as many as there may be."""
+    return (_PLACES if passes_on else min(epochs + 1, _PLACES)) * (_SENDING + width)
 
 
 def host_bytes(rows: int, width: int) -> int:
