@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,11 +22,20 @@ from skerry.service.pair_service import PairService
 from skerry.service.planning import Planning
 from skerry.service.queries import Queries
 from skerry.service.sensor_service import SensorService
-from skerry.sql import index_statements
+from skerry.sql import attribute_statements, index_statements, sensor_statements, stream_statements
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError
 from skerry.sql.index_statements import DropIndex
 from skerry.sql.join_strategies import JoinHints
+from skerry.sql.stream_statements import DropStream, ShowStreams
+
+
+def _check_asks(sql: str) -> None:
+    """Raises QueryError for a statement about tables, streams or attributes, which is done at once."""
+    done = sensor_statements.is_one(sql) or attribute_statements.is_one(sql)
+    if done or isinstance(stream_statements.parse(sql), DropStream | ShowStreams):
+        begin = re.sub(r"--[^\n]*", "", sql).split()[0].upper()
+        raise QueryError(f"{begin} is done at once, and has no plan", "explain a SELECT")
 
 
 class Explainer:
@@ -48,6 +58,7 @@ class Explainer:
 
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where. Raises QueryError."""
+        _check_asks(sql)
         if index_statements.is_one(sql):
             return self._explained_index(sql)
         choice: Choice | None = None

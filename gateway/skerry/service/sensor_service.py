@@ -133,6 +133,12 @@ class SensorService:
         )
 
     def explain(self, plan: QueryPlan) -> dict[str, Any]:
+        """What would be opened for a query, and its notes."""
+        described = self._explained(plan)
+        lines = [described["text"], *(f"note: {note}" for note in plan.notes)]
+        return {**described, "notes": list(plan.notes), "text": "\n".join(lines)}
+
+    def _explained(self, plan: QueryPlan) -> dict[str, Any]:
         """What would be opened for a query."""
         sources = plan.sources
         assert sources is not None

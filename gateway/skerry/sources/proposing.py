@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -104,7 +105,13 @@ def shown(value: Value) -> str:
     bare = value.value if isinstance(value, Timed) else value
     if isinstance(bare, bytes):
         return plain(bare.decode(errors="replace").strip())
-    return plain(json.dumps(bare, default=str, ensure_ascii=False))
+    return plain(json.dumps(bare, default=_for_json, ensure_ascii=False))
+
+
+def _for_json(value: object) -> float | str:
+    """A number that a page was read with exactly is one again, where doubles have it; any other object is its text."""
+    number = float(value) if isinstance(value, Decimal) else math.inf
+    return number if math.isfinite(number) else str(value)
 
 
 def for_shell(text: str) -> str:

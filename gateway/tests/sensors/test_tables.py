@@ -186,8 +186,26 @@ def test_two_values_at_once_are_told_to_be_never_true(peer: RootPeer, tmp_path: 
         assert ada.query(pairs.format("b.SensorID")).notes == []
         [note] = ada.query(pairs.format("a.SensorID")).notes
         assert note.startswith("a.SensorID = 2 AND a.SensorID = 4 is never true")
+        explained = ada.explain(pairs.format("a.SensorID"))
+        assert explained["notes"] == [note]
+        assert explained["text"].splitlines()[-1] == f"note: {note}"
         # The motes' table has the same name, and other columns.
         assert ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s").columns[0]["name"] == "nodeid"
+
+
+def test_what_is_done_at_once_has_no_plan(peer: RootPeer, tmp_path: Path) -> None:
+    done = (
+        "UPDATE t SET id = 2",
+        "DROP SENSORS t",
+        "DROP STREAM high",
+        "SHOW STREAMS",
+        "CREATE ATTRIBUTE rack",
+    )
+    with opened(peer, tmp_path) as gateway, served(gateway) as url:
+        ada = skerry.connect(url, user="ada")
+        for statement in done:
+            with pytest.raises(GatewayError, match=r"is done at once, and has no plan.*: explain a SELECT"):
+                ada.explain(statement)
 
 
 def test_addresses_that_cannot_be_opened_are_told_as_they_come(peer: RootPeer, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,11 @@ def test_what_a_source_sends_does_nothing_in_a_terminal_or_a_shell(tmp_path: Pat
         assert said == made
     assert [*tmp_path.iterdir()] == []
     assert for_shell("a b") == '"a b"'
+
+
+def test_numbers_of_pages_are_shown_as_numbers() -> None:
+    level = json.loads('{"level": 1.983, "far": 1e999}', parse_float=Decimal)
+    assert shown(level) == '{"level": 1.983, "far": "1E+999"}'
 
 
 def test_numbers_that_are_none_are_no_times() -> None:
