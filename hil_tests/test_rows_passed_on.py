@@ -12,9 +12,9 @@ from skerry_protocol import codec, mac
 from skerry_protocol.codes import Carries, PacketType
 from skerry_testbed.pytest import NetworkHandle
 
-#: Mote 10 with those of room 1, 11 with those of room 2, which say much more: each of these joins its own rows, and needs the other's.
+#: Mote 11 with those of room 2, which say much more: each of these joins its own rows, and needs those of mote 11.
 ASKED = Drawn(
-    "s.nodeid = t.room + 9", "s.light > 500", "", "s.temp < t.temp", 1, 0, "IN NETWORK ESTIMATE s 40 %, pair 50 % COST BYTES"
+    "s.nodeid = t.room + 9 AND t.room = 2", "s.light > 500", "", "s.temp < t.temp", 1, 0, "IN NETWORK ESTIMATE s 40 %, pair 50 % COST BYTES"
 )  # fmt: skip
 #: Before a frame's MAC header, and behind it: preamble, SFD and length, FCS.
 AROUND = 6 + 2
@@ -44,7 +44,7 @@ def test_rows_go_once_over_hops_that_hosts_share(drawn_seed: int) -> None:
         print(f"passes on: {passes_on}; {outcome.told()}; {sent[passes_on]} B of rows on ways; {relays}")
         assert not outcome.wrong, (drawn_seed, outcome.wrong)
         assert not stays or outcome.ours == outcome.theirs, drawn_seed
-        assert outcome.ours.total() > 20
+        assert outcome.ours.total() > 5
         assert bool(relays) == passes_on
     print(f"seed {drawn_seed}: {sent[False]} B, and {sent[True]} B where hosts pass rows on")
     assert sent[True] < sent[False]
