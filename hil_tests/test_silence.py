@@ -66,3 +66,34 @@ def test_rows_of_who_might_have_been_silent_are_not_lost_over_lossy_links(
     assert len(epochs) >= 12
     missing = {(node, epoch) for node in net.motes for epoch in epochs} - found
     assert not missing, (seed, missing)
+
+
+@pytest.mark.parametrize(
+    ("sql", "least_s", "most_s"),
+    [
+        (f"SELECT nodeid FROM sensors WHERE temp > 60 SAMPLE PERIOD {PERIOD_S} s", 0.0, 0.3),
+        (
+            "SELECT s.nodeid, t.nodeid FROM sensors AS s, sensors AS t WINDOW 3 ROWS "
+            f"WHERE s.room = t.room AND s.temp > 60 AND t.temp > 60 SAMPLE PERIOD {PERIOD_S} s JOIN AT BASE",
+            0.5,
+            0.8,
+        ),
+    ],
+    ids=["plain", "joined"],
+)
+def test_a_root_listens_on_where_rows_are_joined(
+    network: MakeNetwork, sql: str, least_s: float, most_s: float
+) -> None:
+    """Motes below it count on that: what comes to them late goes on at once. A slot takes 80 ms and more, and an epoch has nine rounds."""
+    net = network(line_of(2, spacing=10, boards=BOARDS), radio=disc(12), environment=WARM)
+    net.advance("200s")
+    epochs = 24
+    at_rest = listened_s(net, epochs * PERIOD_S)
+    query = ask(net, 1, sql)
+    net.advance("120s")
+    asked = listened_s(net, epochs * PERIOD_S)
+    assert rows(net.line, 1, query) == []
+    of_root, below = ((asked[mote] - at_rest[mote]) / epochs for mote in (0, 1))
+    print(f"root {of_root:.3f} s, mote 1 {below:.3f} s in an epoch")
+    assert least_s < of_root < most_s
+    assert abs(below) < 0.01, "who has no children listens to nobody"

@@ -53,8 +53,9 @@ void app_time_changed(void);
 /* From one row of a query to its next, in ms; UINT32_MAX where it is not held. */
 uint32_t app_period(uint8_t query);
 /* What the epochs of running queries bring whose rows may go, and which begin in network second
- * `second`: nothing, as there are none; rows of some motes, or of none; or of each something. */
-enum app_epoch { APP_EPOCH_NONE, APP_EPOCH_SOME, APP_EPOCH_ALL };
+ * `second`: nothing, as there are none; rows of some motes, or of none; the same, which are joined
+ * with each other, some of them too late with the next epoch's; or of each something. */
+enum app_epoch { APP_EPOCH_NONE, APP_EPOCH_SOME, APP_EPOCH_JOINED, APP_EPOCH_ALL };
 enum app_epoch app_epoch_in(uint32_t second);
 
 /* ---- partial state records, which are merged on their way ---- */

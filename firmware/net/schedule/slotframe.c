@@ -5,6 +5,7 @@
 #include "net/mac/time.h"
 #include "net/net_conf.h"
 #include "net/routing/neighbours.h"
+#include "net/routing/tree.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/transport_ops.h"
 #include "wire.h"
@@ -23,13 +24,14 @@
  * rows. They would take a parent that does neither for a lost one. Two control windows of a slow
  * network, as one may pass unheard. */
 #define ENDING_ROUNDS (2 * CONTROL_SELDOM)
+_Static_assert(ENDING_ROUNDS < 64 && APP_EPOCH_ALL < 4, "they have room in their bits");
 
 static struct {
     uint32_t round;     /* network second */
     uint8_t since_rows; /* rounds since the last that had an epoch's rows */
     uint8_t ending;     /* rounds for which others may hold a query that this mote has dropped */
-    uint8_t ending_fast : 7; /* … a fast query */
-    bool all : 1;            /* each mote has something to send of the last epoch's rows */
+    uint8_t ending_fast : 6; /* … a fast query */
+    uint8_t rows : 2;        /* the last epoch's: of enum app_epoch */
 } slotframe = {.since_rows = UINT8_MAX};
 
 uint32_t slotframe_round(void) { return slotframe.round; }
@@ -135,24 +137,30 @@ void slotframe_count(void)
     enum app_epoch rows = slotframe.round > 0 ? app_epoch_in(slotframe.round - 1) : APP_EPOCH_NONE;
     if (rows != APP_EPOCH_NONE) {
         slotframe.since_rows = 0;
-        slotframe.all = rows == APP_EPOCH_ALL;
+        slotframe.rows = (uint8_t)rows & 3U;
     } else if (slotframe.since_rows != UINT8_MAX)
         slotframe.since_rows++;
 }
 
 uint8_t slotframe_since_rows(void) { return slotframe.since_rows; }
 
-/* Where each mote has something, who is silent has failed. */
-static bool all_send(void) { return slotframe.all && slotframe.since_rows <= FLUSH_ROUNDS; }
+/* Where each mote has something, who is silent has failed; and where rows come too late an epoch
+ * later, motes below a root count on its listening to what comes to them late. */
+static bool listens_on(void)
+{
+    return slotframe.since_rows <= FLUSH_ROUNDS &&
+           (slotframe.rows == APP_EPOCH_ALL ||
+            (slotframe.rows == APP_EPOCH_JOINED && tree_is_root()));
+}
 
 uint8_t slotframe_rounds_of_silence(void)
 {
-    return all_send() ? NEIGHBOUR_UNTIL_DONE : SILENT_ROUNDS;
+    return listens_on() ? NEIGHBOUR_UNTIL_DONE : SILENT_ROUNDS;
 }
 
 uint8_t slotframe_rounds_after(uint8_t flags)
 {
-    if (all_send() && flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER))
+    if (listens_on() && flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER))
         return NEIGHBOUR_UNTIL_DONE;
     return flags & WIRE_BUNDLE_PENDING ? NEIGHBOUR_DONE_ROUNDS + 1 : NEIGHBOUR_DONE_ROUNDS;
 }

@@ -12,6 +12,7 @@
 #include "net/mac/time.h"
 #include "query/events/events.h"
 #include "query/events/raising.h"
+#include "query/operators/meet.h"
 #include "query/program/installer.h"
 #include "query/query_conf.h"
 #include "query/queueing/policy.h"
@@ -269,7 +270,7 @@ static bool all_send(const struct query_entry *entry)
 enum app_epoch app_epoch_in(uint32_t second)
 {
     enum app_epoch found = APP_EPOCH_NONE;
-    for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
         struct net_time start;
         uint32_t times;
         if (second < entry_program(entry)->start)
@@ -280,9 +281,12 @@ enum app_epoch app_epoch_in(uint32_t second)
         uint8_t every = policy_every(entry);
         if (epoch_from(second, 0, entry_program(entry)->period * every, &times) &&
             runs_in(entry, times * every, &start) && start.seconds == second) {
-            found = APP_EPOCH_SOME;
             if (all_send(entry))
                 return APP_EPOCH_ALL;
+            if (meet_joins(entry))
+                found = APP_EPOCH_JOINED;
+            else if (found == APP_EPOCH_NONE)
+                found = APP_EPOCH_SOME;
         }
     }
     return found;
