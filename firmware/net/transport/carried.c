@@ -222,7 +222,9 @@ bool carried_heard(uint16_t from, const uint8_t *body, uint8_t length)
         return false;
     }
     bool again = frame->sequence == way->sequence;
-    way_used(way);
+    /* How it goes on from here is another question: who sends in vain opens it anew, however much
+     * comes. */
+    way->idle = 0;
     if (again)
         return true; /* its sender has missed the acknowledgement */
     if (!way->ends || !net_carried(frame->origin, frame->hops, frame->record, length)) {

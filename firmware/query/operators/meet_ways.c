@@ -184,14 +184,33 @@ void app_rows_due(bool begins)
     }
 }
 
-/* The row that a record of a way carries, and what its query's pairs are; false: it is none, or of
- * no query that runs here. */
-static bool row_in(const uint8_t *record, uint8_t length, struct meet *meet)
+/* The row of a record; NULL: it is too short for one. */
+static const struct wire_result *row_of(const uint8_t *record, uint8_t length)
 {
     const struct wire_pair_row *carried = (const struct wire_pair_row *)record;
-    const struct wire_result *row = (const struct wire_result *)carried->result;
-    return length > sizeof *carried + sizeof *row && meet_look(entry_of(row->query), meet) &&
-           meet->way != WIRE_PAIRS_CLIMB && length == sizeof *carried + row_length(meet);
+    return length > sizeof *carried + sizeof(struct wire_result)
+               ? (const struct wire_result *)carried->result
+               : NULL;
+}
+
+/* The same, and what its query's pairs are; false: it is none, or of no query that runs here. */
+static bool row_in(const uint8_t *record, uint8_t length, struct meet *meet)
+{
+    const struct wire_result *row = row_of(record, length);
+    return row != NULL && meet_look(entry_of(row->query), meet) && meet->way != WIRE_PAIRS_CLIMB &&
+           length == sizeof(struct wire_pair_row) + row_length(meet);
+}
+
+/* A mote that has just started may not know the query yet: its row is the gateway's, too. False:
+ * it is none, or not of such a query. */
+static bool is_strange(const uint8_t *record, uint8_t length)
+{
+    const struct wire_result *row = row_of(record, length);
+    if (row == NULL || entry_of(row->query) != NULL)
+        return false;
+    if (row->values[0] & PAIRS_ROLES)
+        queue_push(WIRE_PACKET_RESULT, row, (uint8_t)(length - sizeof(struct wire_pair_row)));
+    return true;
 }
 
 /* A row that has come by a way is taken, passed on, or both; false: one of them fails, or is not to
@@ -213,7 +232,7 @@ bool app_row(const uint8_t *record, uint8_t length)
     const struct wire_result *row =
         (const struct wire_result *)((const struct wire_pair_row *)record)->result;
     if (!row_in(record, length, &meet))
-        return length > sizeof(struct wire_pair_row) + sizeof *row && entry_of(row->query) == NULL;
+        return is_strange(record, length);
     if ((row->values[0] & PAIRS_ROLES) != 0 && !arrives(&meet, row))
         queue_push(WIRE_PACKET_RESULT, row, row_length(&meet));
     return true;
@@ -224,7 +243,9 @@ void app_row_lost(const uint8_t *record, uint8_t length)
     struct meet meet;
     const struct wire_result *row =
         (const struct wire_result *)((const struct wire_pair_row *)record)->result;
-    if (row_in(record, length, &meet) && row->values[0] & PAIRS_ROLES)
+    if (!row_in(record, length, &meet))
+        (void)is_strange(record, length);
+    else if (row->values[0] & PAIRS_ROLES)
         queue_push(WIRE_PACKET_RESULT, row, row_length(&meet));
 }
 
