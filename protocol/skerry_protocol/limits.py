@@ -103,6 +103,9 @@ TICKS_PER_SECOND = 32768
 
 #: The first bit of `s_nulls` and `t_nulls` that says no column's NULL, but the row's number.
 JOINED_NUMBER = 13
+#: The first bit of a RESULT's `nulls` that says no column's NULL: of one that is to be joined, its mote's first in a role since it started,
+#: how many epochs right before it have begun since then, none of which had such a row; 0: not told.
+RESULT_NONE_BEFORE = 12
 
 #: A mote whose rows are joined elsewhere tells each so many epochs how many it has had.
 PASSED_EPOCHS = 32

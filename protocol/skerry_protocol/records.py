@@ -42,7 +42,9 @@ Result = Struct(
     "query" / Int8ul * "query id",
     "node" / Int16ul * "short address of the mote that sampled",
     "epoch" / Int32ul * "epoch number: sampled at network time epoch * period",
-    "nulls" / Int16ul * "bit i set: field i is NULL (its bytes are 0)",
+    "nulls"
+    / Int16ul
+    * "bit i set: field i is NULL (its bytes are 0); bits 12..15, of a mote's first row in a join: epochs without one before it",
     "values"
     / GreedyBytes
     * "fields in order, each in its program's format; behind them a Tally, without those of its counts at the end that are 0",

@@ -179,6 +179,11 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("PROGRAM_MAXIMUM", limits.PROGRAM_MAXIMUM, "bytes of a query program"),
     ("FIELDS_MAXIMUM", limits.FIELDS_MAXIMUM, "columns of a query"),
     ("JOINED_NUMBER", limits.JOINED_NUMBER, "bit of a JOINED's nulls from which on a row's number stands"),
+    (
+        "RESULT_NONE_BEFORE",
+        limits.RESULT_NONE_BEFORE,
+        "bit of a RESULT's nulls from which on epochs before a mote's first row stand",
+    ),
     ("PASSED_EPOCHS", limits.PASSED_EPOCHS, "from one PASSED of a mote to the next"),
     ("NO_HOST", limits.NO_HOST, "passes rows on to a PairsHost"),
     ("WINDOW_MAXIMUM", limits.WINDOW_MAXIMUM, "rows in the window of a temporal aggregate"),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "kernel/clock.h"
 #include "lib/calls.h"
 #include "net/app.h"
 #include "net/transport/queue.h"
@@ -13,6 +14,8 @@
 
 /* What STORED reads of a row besides its columns. */
 #define FIELD_MOTE WIRE_STORED_NUMBER
+/* What a row's bits from WIRE_RESULT_NONE_BEFORE on say at most. */
+#define NONE_BEFORE 15
 
 /* A moment of the join: what code is evaluated against. */
 struct moment {
@@ -54,6 +57,26 @@ static bool passes(const struct wire_result *row, uint8_t length, bool own)
            (!own && meet.way == WIRE_PAIRS_SENT);
 }
 
+/* Epochs right before a row, one by one up to NONE_BEFORE, that have begun since this mote started;
+ * 0: there are more. */
+static uint16_t epochs_up(const struct meet *meet)
+{
+    /* Of the last second not all is over, and the row may be as late. */
+    uint32_t up = clock_uptime() - 2, seconds = (entry_program(meet->entry)->period + 999) / 1000;
+    uint16_t epochs = 0;
+    for (; (int32_t)up >= (int32_t)seconds && epochs <= NONE_BEFORE; up -= seconds)
+        epochs++;
+    return epochs > NONE_BEFORE ? 0 : epochs;
+}
+
+/* Of its first row in a role a mote says since when it may have had one: those from before it
+ * started may be lost. */
+static bool is_first(uint8_t passed)
+{
+    return (passed & PAIRS_S && pairs_number(passed, PAIRS_S) == 0) ||
+           (passed & PAIRS_T && pairs_number(passed, PAIRS_T) == 0);
+}
+
 bool meet_own_passes(struct wire_result *row, uint8_t length)
 {
     struct meet meet;
@@ -61,6 +84,8 @@ bool meet_own_passes(struct wire_result *row, uint8_t length)
     if (meet_look(entry_of(row->query), &meet) && length > sizeof *row &&
         (state = meet_open(&meet)) != NULL) {
         row->values[0] = pairs_count(&state->next, row->values[0]);
+        if (is_first(row->values[0]))
+            row->nulls = (uint16_t)(row->nulls | epochs_up(&meet) << WIRE_RESULT_NONE_BEFORE);
         for (uint8_t i = 0; i < 2; i++)
             state->passed[i] = (uint8_t)(state->passed[i] + (row->values[0] >> i & 1));
     }

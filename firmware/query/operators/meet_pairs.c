@@ -266,7 +266,7 @@ bool meet_take(struct meet *meet, const struct wire_result *row, uint8_t mote)
     switch (pairs_put(&meet->pairs, &waits, &place)) {
     case PAIRS_PUT: {
         struct values *values = meet_values(meet, place);
-        values->nulls = row->nulls;
+        values->nulls = row->nulls & ((1U << WIRE_RESULT_NONE_BEFORE) - 1U);
         memcpy(values->bytes, &row->values[1], meet->width);
         return true;
     }

@@ -280,6 +280,19 @@ def test_rows_that_find_no_way_go_up(mote: Mote) -> None:
     assert len(list(mote.records())) == 1, "one that says nothing is nobody's"
 
 
+def test_rows_of_a_query_that_a_mote_does_not_know_yet_go_up(mote: Mote) -> None:
+    """It may have started anew, and who sent the row has none any more."""
+    epoch = BEGIN // PERIOD
+    assert mote.arrives(bytes([codes.Carries.ROW]) + row(2, epoch, 1))
+    mote.lost(bytes([codes.Carries.ROW]) + row(3, epoch, 1))
+    assert mote.arrives(bytes([codes.Carries.ROW]) + row(2, epoch, 0, 0)), "it only keeps the way open"
+    assert not mote.arrives(bytes([codes.Carries.ROW]) + row(2, epoch, 1)[:8])
+    assert [(record.type, record.body.node) for record in mote.records()] == [
+        (PacketType.RESULT, 2),
+        (PacketType.RESULT, 3),
+    ]
+
+
 def test_a_root_sends_rows_of_s_on_to_t(mote: Mote) -> None:
     mote.root(True)
     begun_by_ways(mote, codes.PairsWay.FROM_ROOT, {2: [(3, 2), (OWN, 2)], 3: [(3, 3)]})
@@ -468,6 +481,19 @@ def test_rows_are_numbered_too_where_all_go_to_the_gateway(mote: Mote) -> None:
     numbers = [one.body.values[0] >> 2 & 7 for one in mote.records() if one.type is PacketType.RESULT]
     assert len(numbers) >= 3
     assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.parametrize(("epochs", "told"), [(1, 0), (4, 3), (16, 15), (17, 0)])
+def test_a_first_row_says_in_how_many_epochs_there_was_none(mote: Mote, epochs: int, told: int) -> None:
+    """It has been up for half a second more than these. By whole seconds, and for a late row, one less is sure; more than 15 do not fit."""
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 20)
+    mote.run(PERIOD * epochs)
+    assert mote.install(joining(clause([], {}, rows=3)), QUERY) == COMPLETE
+    mote.run(1 + PERIOD * 3)
+    rows = [one.body for one in mote.records() if one.type is PacketType.RESULT]
+    assert rows[0].epoch == BEGIN // PERIOD + epochs
+    assert [one.nulls >> limits.RESULT_NONE_BEFORE for one in rows] == [told] + [0] * (len(rows) - 1)
 
 
 @settings(max_examples=40)

@@ -2,17 +2,18 @@
 same way.
 
 Of pairs that the gateway joins all rows come, so their windows are known. Of others a row comes only if it has passed its host, as where a
-mote has just found another parent: windows of rows may then lack some, and such rows are joined only where these could not matter. Windows
-of the host lack them, too: what it joins of windows of rows waits here until what has passed it has come, and ends where that shows that
-the window does not reach so far. Rows that nobody has count by the numbers of those that came. What was lost with a mote that has started
-again nobody knows: windows of rows reach behind that only where there are too few epochs for more rows.
+mote has just found another parent: windows of rows may then lack some, and such rows are joined only where these could not matter, with
+each other and with those of which the host's answers tell. Windows of the host lack them, too: what it joins of windows of rows waits here
+until what has passed it has come, and ends where that shows that the window does not reach so far. Rows that nobody has count by the
+numbers of those that came. What was lost with a mote that has started again nobody knows: windows of rows reach behind that only where
+there are too few epochs for more rows.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.codec import Joined, Result, decode_values
 from skerry_protocol.errors import PacketError
-from skerry_protocol.limits import JOINED_NUMBER
+from skerry_protocol.limits import JOINED_NUMBER, RESULT_NONE_BEFORE
 from skerry_protocol.programs import Pairs
 
 Values = tuple[int | None, ...]
@@ -52,6 +53,8 @@ class Row:
     #: As what it has passed, with its number in each.
     passed: int
     values: Values
+    #: Of its mote's first row in a role since it started: so many epochs right before it had none.
+    none_before: int = 0
 
 
 @dataclass
@@ -63,6 +66,9 @@ class JoinedRows:
     strays: int = 0
     late: int = 0
     _rows: dict[int, dict[int, Row]] = field(default_factory=dict)
+    #: Of which hosts' answers tell: each as what it was answered.
+    _told: dict[int, dict[int, Row]] = field(default_factory=dict)
+    _told_from: int = 0
     #: What hosts have joined.
     _held: list[tuple[Row, Row]] = field(default_factory=list)
     _joined: int = 0
@@ -98,12 +104,19 @@ class JoinedRows:
         passed = numbered(S, body.s_nulls >> JOINED_NUMBER), numbered(T, body.t_nulls >> JOINED_NUMBER)
         s = Row(body.s, body.s_epoch, passed[0], _nulled(inner.unpack(halves[0]), body.s_nulls >> 1))
         t = Row(body.t, body.t_epoch, passed[1], _nulled(inner.unpack(halves[1]), body.t_nulls >> 1))
+        self._is_told(s)
+        self._is_told(t)
         if not self._head.rows:
             self.tally.answered(s.node, s.epoch, t.node, t.epoch)
             return [self._result(body.query, s, t)]
         self.tally.came(_later(s, t))
         self._held.append((s, t))
         return []
+
+    def _is_told(self, row: Row) -> None:
+        known = self._told.setdefault(row.node, {})
+        before = known.get(row.epoch)
+        known[row.epoch] = row if before is None else replace(row, passed=row.passed | before.passed)
 
     def passed(self, body: Any) -> None:
         """How many rows a mote has had that others join, by a PASSED."""
@@ -142,7 +155,8 @@ class JoinedRows:
         known = self._rows.setdefault(body.node, {})
         self.tally.came(body.epoch)
         if body.epoch not in known:
-            known[body.epoch] = Row(body.node, body.epoch, values[0], _nulled(values[1:], body.nulls >> 1))
+            shown = _nulled(values[1:], body.nulls >> 1)
+            known[body.epoch] = Row(body.node, body.epoch, values[0], shown, body.nulls >> RESULT_NONE_BEFORE)
             self.strays += body.node in self._hosted
 
     def due(self, query: int, now_ms: int) -> tuple[int, list[Result]]:
@@ -151,10 +165,14 @@ class JoinedRows:
         until = (now_ms - CLIMB_MS) // self.query.period_ms - int(self._head.delay) + 1
         if until <= self._joined or not (self._rows or self._held):
             self.tally.settle(until)
+            if until > self._told_from:
+                self._told_from = until
+                self._forget(self._told, until)
             return self._joined, []
         held = [pair for pair in self._held if _later(*pair) < until and self._is_certain(*pair, until)]
         met = [pair for one in self._pairs for pair in self._meets(one, until)]
-        self._found = until, [*held, *self._matching(met)]
+        here = {_key(*pair) for pair in held}
+        self._found = until, [*held, *(pair for pair in self._matching(met) if _key(*pair) not in here)]
         return until, [self._result(query, s, t) for s, t in self._found[1]]
 
     def done(self, until: int) -> None:
@@ -168,8 +186,13 @@ class JoinedRows:
         self.tally.settle(until, self._passed(self._joined, until))
         self._joined = until
         self._held = [pair for pair in self._held if _later(*pair) >= until]
+        for known in (self._rows, self._told):
+            self._forget(known, until)
+
+    def _forget(self, all_known: dict[int, dict[int, Row]], until: int) -> None:
+        """What is in no window any more from an epoch on."""
         rows, epochs = self._keeps
-        for node, known in list(self._rows.items()):
+        for node, known in list(all_known.items()):
             of = {
                 role: sorted(row.epoch for row in known.values() if row.passed & role and row.epoch < until)
                 for role in (S, T)
@@ -179,9 +202,9 @@ class JoinedRows:
                 for one in of.values()
                 for epoch in (one[-rows:] if rows else [at for at in one if at >= until - epochs])
             }
-            self._rows[node] = {epoch: row for epoch, row in known.items() if epoch >= until or epoch in kept}
-            if not self._rows[node]:
-                del self._rows[node]
+            all_known[node] = {epoch: row for epoch, row in known.items() if epoch >= until or epoch in kept}
+            if not all_known[node]:
+                del all_known[node]
 
     def _passed(self, since: int, until: int) -> Iterator[tuple[int, str, int]]:
         """Rows of these epochs, as what they have passed."""
@@ -191,6 +214,12 @@ class JoinedRows:
                     yield from ((node, name, row.epoch) for name, role in _ROLES.items() if row.passed & role)
 
     def _meets(self, pair: tuple[int, int], until: int) -> Iterator[tuple[Row, Row]]:
+        """Two rows of which at least one has come here: of others its host has joined what it could."""
+        for s, t in self._within(pair, until):
+            if any(row.epoch in self._rows.get(row.node, ()) for row in (s, t)):
+                yield s, t
+
+    def _within(self, pair: tuple[int, int], until: int) -> Iterator[tuple[Row, Row]]:
         s, t = (self._of(mote, role) for mote, role in zip(pair, (S, T), strict=True))
         for later in s:
             if self._joined <= later.epoch < until:
@@ -204,7 +233,7 @@ class JoinedRows:
                 )
 
     def _of(self, mote: int, role: int) -> list[Row]:
-        rows = self._rows.get(mote, {})
+        rows = self._told.get(mote, {}) | self._rows.get(mote, {})
         return [rows[epoch] for epoch in sorted(rows) if rows[epoch].passed & role]
 
     def _window(self, rows: list[Row], role: int, at: int, until: int, pair: tuple[int, int]) -> list[Row]:
@@ -217,8 +246,7 @@ class JoinedRows:
         if pair in self._known:
             return [row for i, row in enumerate(before) if window.has(row, rows[i + 1 :])]
         # Rows that its host has do not come here.
-        newest = [row for i, row in enumerate(before) if window.has(row, before[i + 1 :])]
-        return [row for row in newest if at - row.epoch < count]
+        return [row for i, row in enumerate(before) if window.surely_has(row, rows[i + 1 :])]
 
     def _is_certain(self, s: Row, t: Row, until: int) -> bool:
         """Whether the earlier of two that a host has joined is in its window, after all that has come here."""
@@ -234,6 +262,11 @@ class JoinedRows:
         columns = {leaf: _vector([self._value(leaf, s, t) for s, t in met]) for leaf in leaves}
         truth = Evaluator(columns, np.zeros(len(met), np.int64)).truth(self._condition, self.query.period_ms)
         return [pair for pair, true in zip(met, truth, strict=True) if true]
+
+
+def _key(s: Row, t: Row) -> tuple[int, int, int, int]:
+    """What tells an answer."""
+    return s.node, s.epoch, t.node, t.epoch
 
 
 def _later(s: Row, t: Row) -> int:
@@ -253,13 +286,30 @@ class _Window:
     def has(self, row: Row, behind: Sequence[Row]) -> bool:
         """Whether a row is among them for certain. ``behind``: those of its mote and role behind it that have come, by their epochs."""
         others = [other for other in behind if other.epoch <= self.at]
-        numbers = [number_of(other.passed, self.role) for other in others]
-        if not all(numbers):
-            # What its mote had before it started again may be lost, and no number tells of it: an epoch has one row at most.
-            return self.at - row.epoch < self.count
-        lost = missing(number_of(row.passed, self.role), numbers[-1], len(others)) if numbers else 0
-        newest = others[-1] if others else row
-        return len(others) + lost + self._lost_behind(newest, behind[len(others) :]) < self.count
+        before, count = row, 0
+        for other in others:
+            count += 1 + self._lost_between(before, other)
+            before = other
+        return count + self._lost_behind(before, behind[len(others) :]) < self.count
+
+    def _lost_between(self, row: Row, later: Row) -> int:
+        """Rows that may be lost between two of those that have come. What its mote had before it started again no number tells: an epoch
+        has one at most."""
+        number = number_of(later.passed, self.role)
+        if number:
+            return missing(number_of(row.passed, self.role), number, 1)
+        return max(0, later.epoch - later.none_before - row.epoch - 1)
+
+    def surely_has(self, row: Row, behind: Sequence[Row]) -> bool:
+        """The same whatever rows there are that have not come: an epoch has one at most, and the number of the first one behind the window
+        says how many there were, unless its mote may have started again in between."""
+        following = next((other for other in behind if other.epoch > self.at), None)
+        least = self.at - row.epoch
+        if following is not None:
+            number = number_of(following.passed, self.role)
+            if following.epoch - row.epoch <= number:
+                least = min(least, missing(number_of(row.passed, self.role), number, 1))
+        return least < self.count
 
     def _lost_behind(self, newest: Row, following: Sequence[Row]) -> int:
         """Rows that may be lost between the newest one and the window's end, by the number of the one that follows."""

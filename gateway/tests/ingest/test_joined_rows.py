@@ -8,24 +8,28 @@ from dataclasses import replace
 import pytest
 
 from skerry.ingest.joined_rows import JoinedRows
-from skerry.planner.model.pairing import S, T, clause_of
+from skerry.planner.model.pairing import S, T, clause_of, numbered
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
 from skerry_protocol import codec
+from skerry_protocol.limits import JOINED_NUMBER, RESULT_NONE_BEFORE
 
 QUERY, PERIOD_S = 1, 10
 
 
-def joining(rows: int) -> JoinedRows:
-    """Of mote 3 as s with 2 as t, in windows of so many rows."""
+def joining(rows: int, at_a_mote: bool = False) -> JoinedRows:
+    """Of mote 3, and 1 where a mote joins them, as s with 2 as t, in windows of so many rows."""
     told = plan_query(
         "SELECT s.nodeid, t.nodeid, s.temp FROM sensors AS s, sensors AS t "
         f"WINDOW {rows} ROWS WHERE s.nodeid = t.nodeid + 1 SAMPLE PERIOD {PERIOD_S} s JOIN AT BASE"
     )
     assert isinstance(told, QueryPlan)
     assert told.pairing is not None
-    placed = clause_of(told.pairing, told.period_ms, (2, 3), base=2, pairs=[(3, 2)])
+    if at_a_mote:
+        placed = clause_of(told.pairing, told.period_ms, (2, 3, 1), hosts=[(1, 40, [(3, 2), (1, 2)])])
+    else:
+        placed = clause_of(told.pairing, told.period_ms, (2, 3), base=2, pairs=[(3, 2)])
     return JoinedRows(merge([replace(told, clauses=(placed,))]))
 
 
@@ -61,3 +65,64 @@ def test_a_window_ends_before_what_is_lost(
             found.append((one.epoch - behind_s, one.epoch - behind_t))
         gateway.done(until)
     assert sorted(found) == sorted(expected)
+
+
+def stray(gateway: JoinedRows, node: int, epoch: int, passed: int, none_before: int = 0) -> None:
+    nulls = none_before << RESULT_NONE_BEFORE
+    gateway.take(codec.Result(QUERY, node, epoch, nulls, struct.pack("<Bh", passed, 20)))
+
+
+def met(gateway: JoinedRows, now: int) -> list[tuple[int, int, int, int]]:
+    """Answers of all epochs before one."""
+    found = []
+    for one in gateway.due(QUERY, (now + 2) * PERIOD_S * 1000)[1]:
+        other, behind_s, behind_t = struct.unpack_from("<Hii", one.values)
+        found.append((one.node, one.epoch - behind_s, other, one.epoch - behind_t))
+    return found
+
+
+def test_what_passes_its_host_meets_rows_of_which_answers_tell() -> None:
+    gateway = joining(1, at_a_mote=True)
+    answer = codec.Joined(
+        QUERY, 1, 10, 4 << JOINED_NUMBER, 2, 10, 4 << JOINED_NUMBER, struct.pack("<2h", 20, 20)
+    )
+    assert gateway.joined(answer) == [], "it waits"
+    assert met(joining(1, at_a_mote=True), 12) == []
+    stray(gateway, 3, 10, numbered(S, 5))
+    assert sorted(met(gateway, 12)) == [(1, 10, 2, 10), (3, 10, 2, 10)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "number", "is_sure"),
+    [(11, 4, True), (12, 4, True), (12, 5, False), (12, 3, False), (11, 2, False), (11, 0, False)],
+    ids=[
+        "the next",
+        "the next, later",
+        "one is missing",
+        "a cycle",
+        "started again, perhaps",
+        "started again",
+    ],
+)
+def test_a_window_reaches_as_far_as_the_next_number_tells(epoch: int, number: int, is_sure: bool) -> None:
+    """3's row of epoch 8 is its third. Whether it is the newest one at epoch 10, when 2's comes past its host, too, says the next one that
+    does: what 3 has had before it started again, and after, may be at its host."""
+    gateway = joining(1, at_a_mote=True)
+    stray(gateway, 3, 8, numbered(S, 3))
+    stray(gateway, 3, epoch, numbered(S, number))
+    stray(gateway, 2, 10, numbered(T, 0))
+    assert ((3, 8, 2, 10) in met(gateway, 11)) is is_sure
+
+
+@pytest.mark.parametrize(
+    ("none_before", "meets"),
+    [(0, False), (3, False), (5, True)],
+    ids=["not told", "some may be lost", "none can be lost"],
+)
+def test_a_window_reaches_behind_a_start_as_far_as_no_row_can_be_lost(none_before: int, meets: bool) -> None:
+    """3 starts again after its row of epoch 8, and has the next one in 14: whether that of 8 is among its last two then."""
+    gateway = joining(2)
+    stray(gateway, 3, 8, numbered(S, 4))
+    stray(gateway, 3, 14, numbered(S, 0), none_before)
+    stray(gateway, 2, 14, numbered(T, 1))
+    assert ((3, 8, 2, 14) in met(gateway, 15)) is meets

@@ -98,11 +98,13 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
             peer.waiting.append(
                 codec.encode(PacketType.RESULT, query=number, node=node, epoch=at, nulls=0, values=values)
             )
-        # What came past its host (3 with 5) is joined, too, where its window can only be what it is.
+        # What came past its host (3 with 5) is joined, too, where its window can only be what it is; so is 5 with the row of 3 of which an
+        # answer of its host tells.
         wanted = {
             (epoch, 3, 4, 1, 0, 2500, 2200),
             (epoch, 8, 9, 0, 0, 2500, 2000),
             (epoch, 3, 5, 0, 0, 2300, 2000),
+            (epoch, 3, 5, 1, 0, 2500, 2000),
         }
         wait_for(lambda: logged(gateway.log.path, stream.number) == wanted, 60)
         assert gateway.site.status()["joins"][0]["past_their_host"] == 2
