@@ -4,7 +4,7 @@ what is right. Time is virtual, and the motes of a network run on from batch to 
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -105,7 +105,7 @@ class Joining:
         net = self.net
         raw = _raw()
         memory = dict.fromkeys(net.motes, bytes_taken(raw))
-        taken, waits = set[Way](), 0
+        taken, waits = defaultdict[Way, float](float), 0
         start = -(-(int(net.line.network_time()) + LEAD_S) // PERIOD_S) * PERIOD_S
         end = start + EPOCHS * PERIOD_S
         running: dict[int, tuple[Drawn, MoteQuery]] = {}
@@ -145,7 +145,7 @@ class Joining:
         before, self.parents = self.parents, _hear(net, self.catalog)
         return outcomes, readings, before == self.parents
 
-    def _placed(self, sql: str, memory: dict[int, int], taken: set[Way], later: int) -> MoteQuery:
+    def _placed(self, sql: str, memory: dict[int, int], taken: dict[Way, float], later: int) -> MoteQuery:
         """As many pairs at motes as all have room for beside the other queries; ``later``: bytes that those to come take at least."""
         for room in (*_ROOMS_TRIED, 0):
             mote_query, found, pairing = self._at(sql, room, taken)
@@ -156,11 +156,12 @@ class Joining:
             raise AssertionError(f"{sql} has no room beside the others, of which motes have {memory} bytes")
         for mote, size in more.items():
             memory[mote] += size
-        taken |= found.ways(pairing.way, 0)
+        for way, rows_a_second in found.loads(pairing.way, 0, mote_query.period_ms).items():
+            taken[way] += rows_a_second
         self.passed.append(found.relays)
         return mote_query
 
-    def _at(self, sql: str, room: int, taken: set[Way]) -> tuple[MoteQuery, Places, Pairing]:
+    def _at(self, sql: str, room: int, taken: dict[Way, float]) -> tuple[MoteQuery, Places, Pairing]:
         """What motes are told where hosts have so much room."""
         plan = plan_query(sql)
         assert isinstance(plan, QueryPlan)

@@ -6,7 +6,7 @@ Source: Mihaylov et al., Dynamic Join Optimization in Multi-Hop Wireless Sensor 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from skerry.sensors.paired_motes import Pair, pairs_of
 from skerry.service.explain_join import UNITS, known_statics, trees
 from skerry.service.pair_hosts import Reckoning, chosen
 from skerry.service.pair_room import HOSTS_MAXIMUM, Room, rows_of
-from skerry.service.pair_ways import Way, Ways, carried_rows, senders
+from skerry.service.pair_ways import Way, Ways, carried_rows, rows_by, senders
 from skerry.sql.join_strategies import NAIVE
 from skerry_protocol.codes import PairsWay
 from skerry_protocol.limits import PROGRAM_MAXIMUM
@@ -42,6 +42,7 @@ from skerry_protocol.programs import PairsHost
 
 #: Bytes for the rows of pairs that one mote joins: beside them its program and a plain query's are to have room.
 ROOM = MEMORY_BYTES - 2 * PROGRAM_MAXIMUM
+_NONE_TAKEN: Mapping[Way, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,18 @@ class Places:
         if way is PairsWay.SENT:
             return set(self.relays.ways(needed(self.at)))
         return {one for host, pairs in self.hosts.items() for one in senders(way, pairs, host, root)}
+
+    def loads(self, way: PairsWay, root: int, period_ms: int) -> dict[Way, float]:
+        """How many rows go by each of these in a second, where all pass."""
+        if way is PairsWay.SENT:
+            rows = {one: len(carried) for one, carried in self.relays.ways(needed(self.at)).items()}
+        else:
+            rows = {
+                one: rows_by(way, pairs, host)
+                for host, pairs in self.hosts.items()
+                for one in senders(way, pairs, host, root)
+            }
+        return {one: count * 1000 / period_ms for one, count in rows.items()}
 
     @property
     def at(self) -> dict[Pair, int]:
@@ -157,12 +170,12 @@ def places(
     motes: Mapping[int, Mote],
     room: int = ROOM,
     rates: Rates | None = None,
-    taken: Collection[Way] = (),
+    taken: Mapping[Way, float] = _NONE_TAKEN,
     *,
     forced: bool = False,
 ) -> Places:
-    """Of the pairs of all motes that are known; ``room``: bytes that a host has for rows; ``taken``: ways of other queries; ``forced``: in
-    the network also what costs less at the gateway. Raises QueryError."""
+    """Of the pairs of all motes that are known; ``room``: bytes that a host has for rows; ``taken``: ways of other queries, and how
+    many of their rows each carries in a second; ``forced``: in the network also what costs less at the gateway. Raises QueryError."""
     base: dict[Pair, str] = {}
     known = trees(motes)
     statics = {number: known_statics(mote) for number, mote in motes.items()}
@@ -170,7 +183,7 @@ def places(
     within = _within(pairs_of(pairing, statics), tree_of, base)
     rates = rates if rates is not None else Rates(pairing.estimates)
     price = prices(pairing.cost, pairing.width // 2, pairing.width, period_ms / 1000)
-    ways, others = Ways(tree_of, motes, set(taken)), Ways(tree_of, motes, set(taken))
+    ways, others = Ways(tree_of, motes, taken), Ways(tree_of, motes, taken)
     has = Room(pairing, period_ms, room)
     hosts: dict[int, tuple[Pair, ...]] = {}
     groups: list[Decided] = []
@@ -233,7 +246,9 @@ def _relaying(reckoning: Reckoning, hosts: Mapping[int, Sequence[Pair]]) -> Esti
 
     def allowed(relays: Relays, sent: Mapping[Way, int]) -> bool:
         has_room = not any(has.over(kept[by], passes_on=True) for by, _ in relays.of.values())
-        return has_room and others.over(relays.ways(sent)) == 0
+        ways, period_ms = relays.ways(sent), has.period_ms
+        carry = all(others.carries(way, len(rows), period_ms) for way, rows in ways.items())
+        return has_room and carry and others.over(ways) == 0
 
     most = reckoning.most if reckoning.pairing.way is PairsWay.SENT else 0
     return Estimate(reckoning.tree, reckoning.rates, reckoning.prices, most, allowed)

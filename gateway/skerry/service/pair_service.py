@@ -139,14 +139,16 @@ class PairService:
         statics = {number: known_statics(mote) for number, mote in motes.items()}
         return statics, {number: known[mote.root] for number, mote in motes.items() if mote.root in known}
 
-    def _taken(self, plan: QueryPlan) -> set[Way]:
-        """Ways by which rows of other queries go."""
+    def _taken(self, plan: QueryPlan) -> dict[Way, float]:
+        """Ways by which rows of other queries go, and how many in a second."""
         plans = {query.plan.text: query.plan for query in self._queries.all()}
-        found: set[Way] = set()
+        found: dict[Way, float] = defaultdict(float)
         for text, placed in self._places.items():
             other = plans.get(text)
             if text != plan.text and other is not None and other.pairing is not None:
-                found |= placed.ways(WAY_OF[self.strategy(other)], self._networks.first.root)
+                way = WAY_OF[self.strategy(other)]
+                for one, rows in placed.loads(way, self._networks.first.root, other.period_ms).items():
+                    found[one] += rows
         return found
 
     def _room(self, plan: QueryPlan) -> int:

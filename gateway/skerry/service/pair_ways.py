@@ -18,10 +18,18 @@ Way = tuple[int, int]
 #: Ways that lead by a mote, and motes to whom it knows the way down, for joins: by board, of 6 and 4, and of 32 each, that there are.
 WAYS_ROOM, TRAILS_ROOM = {"iris": 5, "cc2538": 16}, {"iris": 4, "cc2538": 32}
 
+#: Of a way's cells, as a fifth is for what has failed in others; and what sums of rows may be off by.
+_USED, _ROUNDED = 4 / 5, 1e-6
+
 
 def carried_rows(period_ms: int) -> int:
-    """Rows of a sample period for which a way has room: a fifth of its cells is for what has failed in others."""
-    return int(way_cells(period_ms / 1000) * 4 / 5)
+    """Rows of a sample period for which a way has room that no other query uses."""
+    return int(way_cells(period_ms / 1000) * _USED)
+
+
+def rows_by(way: PairsWay, pairs: Iterable[Pair], host: int) -> int:
+    """Rows that go by each way to a host in a sample period, where none are passed on: of its own mote, or what the root sends on."""
+    return len({s for s, _ in pairs} - {host}) if way is PairsWay.FROM_ROOT else 1
 
 
 def senders(way: PairsWay, pairs: Iterable[Pair], host: int, root: int) -> set[Way]:
@@ -35,12 +43,22 @@ def senders(way: PairsWay, pairs: Iterable[Pair], host: int, root: int) -> set[W
 
 @dataclass
 class Ways:
-    """Which ways there are, so that no mote has more than it has room for."""
+    """Which ways there are, so that no mote has more than it has room for, and none carries more than its cells; ``loads``: rows of other
+    queries in a second."""
 
     tree_of: Mapping[int, Tree]
     motes: Mapping[int, Mote]
-    taken: set[Way]
+    loads: Mapping[Way, float]
+    taken: set[Way] = field(init=False)
     _known: dict[Way, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.taken = set(self.loads)
+
+    def carries(self, way: Way, rows: int, period_ms: int) -> bool:
+        """Whether it has room for so many rows of a sample period, too."""
+        most = way_cells(period_ms / 1000) * _USED
+        return rows + self.loads.get(way, 0) * period_ms / 1000 <= most + _ROUNDED
 
     def led(
         self, pairing: Pairing, period_ms: int, pairs: Sequence[Pair], host: int, base: dict[Pair, str]
@@ -49,11 +67,14 @@ class Ways:
         kept: list[Pair] = []
         tree, most = self.tree_of[host], carried_rows(period_ms)
         for pair in pairs:
-            rows = len({s for s, _ in (*kept, pair)} - {host})
-            if pairing.way is PairsWay.FROM_ROOT and rows > most:
-                base[pair] = f"a way to mote {host} carries {most} rows in a sample period"
+            ways, rows = (
+                senders(pairing.way, [pair], host, tree.root),
+                rows_by(pairing.way, (*kept, pair), host),
+            )
+            if not all(self.carries(way, rows, period_ms) for way in ways):
+                base[pair] = f"a way to mote {host} carries {most} rows of all queries in a sample period"
                 continue
-            more = self.taken | senders(pairing.way, [pair], host, tree.root)
+            more = self.taken | ways
             full = None if more == self.taken else self.full(more)
             if full is not None:
                 base[pair] = f"mote {full} has room for no more ways"

@@ -39,7 +39,7 @@ from skerry.planner.planner import plan_query
 from skerry.sensors.paired_motes import Pair
 from skerry.service.explain_join import trees
 from skerry.service.pair_costs import cost_of, plan_of
-from skerry.service.pair_places import places
+from skerry.service.pair_places import Way, places
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codes import PairsWay
@@ -272,6 +272,23 @@ def test_nor_where_motes_have_little_room(found: Drawn, unit: str, room: int) ->
     base = cost_of(PairsWay.SENT, dict.fromkeys(at, 0), tree, rates, price)
     cost = plan_of(PairsWay.SENT, at, tree, there.relays).cost(rates, price, tree)
     assert cost <= base * EQUAL
+
+
+@given(drawn, st.sampled_from(["THROUGH BASE", "BY HASH", "IN NETWORK"]))
+@settings(max_examples=60, deadline=None)
+def test_a_way_carries_no_more_rows_of_all_queries_than_its_cells(found: Drawn, strategy: str) -> None:
+    """Four fifths of its cells, where several queries ask for the same pairs: what it has no cells for is the gateway's."""
+    loads: dict[Way, float] = {}
+    hosted = []
+    plan = planned(f"{JOIN} JOIN {strategy}")
+    assert plan.pairing is not None
+    for _ in range(3):
+        there = places(plan.pairing, plan.period_ms, found.motes(), taken=loads, forced=True)
+        hosted.append(sum(map(len, there.hosts.values())))
+        for way, rows in there.loads(plan.pairing.way, 0, plan.period_ms).items():
+            loads[way] = loads.get(way, 0) + rows
+    assert all(rows <= 0.8 * way_cells(10) / 10 + 1e-9 for rows in loads.values())
+    assert hosted[0] >= hosted[1] >= hosted[2] == 0, "two rows fill each way"
 
 
 @given(drawn)

@@ -180,7 +180,7 @@ def test_hosts_pass_on_what_they_have_room_for(found: Drawn, unit: str, room: in
     motes = {number: mote for number, mote in found.motes().items() if number < 7}
     made = places(plan.pairing, plan.period_ms, motes, room, forced=True)
     ways = made.ways(PairsWay.SENT, 0)
-    assert Ways(dict.fromkeys(motes, found.tree), motes, set()).full(ways) is None
+    assert Ways(dict.fromkeys(motes, found.tree), motes, {}).full(ways) is None
     hosts = {host: list(pairs) for host, pairs in made.hosts.items()}
     if hosts:
         assert set(received(told(hosts, made.relays)).values()) <= {1}
