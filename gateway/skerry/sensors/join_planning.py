@@ -217,7 +217,8 @@ def _alias(table: ast.Table, tables: Mapping[str, SensorTable], select: ast.Sele
             f"'{table.name.name}' is no table of sensors", f"{guess}joins are of streams", table.name.span
         )
     if found.stream is None:
-        raise QueryError(f"{found.name} has no stream", "joins are of tables that have one", table.name.span)
+        hint = "joins are of streams: what is said of a source stands in its own tuple, as ALTER SENSORS … ADD and UPDATE put it there"
+        raise QueryError(f"{found.name} has no stream", hint, table.name.span)
     called = table.called
     if [other.called for other in select.tables].count(called) > 1:
         hint = f"give each a name of its own, as in FROM {found.name} AS a, {found.name} AS b"

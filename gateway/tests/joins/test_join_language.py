@@ -205,6 +205,17 @@ def test_what_cannot_be_is_told(behind: str, said: str) -> None:
         plan_of(f"{PAIRS} {behind}")
 
 
+def test_a_table_without_a_stream_joins_no_stream() -> None:
+    statement = sensor_statements.parse("CREATE SENSORS limits (gas TEXT, most DOUBLE)")
+    assert isinstance(statement, CreateSensors)
+    said = "limits has no stream at column 35: joins are of streams: what is said of a source stands in its own tuple"
+    with pytest.raises(QueryError, match=re.escape(said)):
+        planned(
+            "SELECT d.gas FROM detectors AS d, limits AS l WHERE d.gas = l.gas",
+            {"detectors": table(), "limits": define(statement, "ada", 2)},
+        )
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
