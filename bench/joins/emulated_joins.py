@@ -46,6 +46,9 @@ class Options(SeedOptions):
         ("few-5", "half-10"), "how often rows pass as s, and as t as in the paper, and σst in %"
     )
     epochs: int = option(20, "sample periods of 10 s")
+    alone: bool = option(
+        False, "hosts pass no rows on to others: each mote's go to each host by a way of their own"
+    )
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ Found = list[tuple[str, Measured]]
 def run(job: Job) -> Found:
     """All strategies."""
     options = job.options
-    bench = Bench.formed(options.network, options.seed, IDLE_S)
+    bench = Bench.formed(options.network, options.seed, IDLE_S, passes_on=not options.alone)
     question = Question(job.query, len(bench.motes))
     at = list(CELLS).index(job.cell)
     return [

@@ -199,10 +199,11 @@ class Question:
 
 @dataclass
 class Bench:
-    """A network that has formed; ``idle``: its air and energy in a second without a query."""
+    """A network that has formed; ``idle``: its air and energy in a second without a query; ``passes_on``: whether hosts pass rows on."""
 
     net: NetworkHandle
     motes: list[Mote]
+    passes_on: bool = True
     catalog: Catalog = field(default_factory=Catalog)
     idle: Air | None = None
     idle_radio_w: float = 0.0
@@ -210,11 +211,13 @@ class Bench:
     asked: int = 0
 
     @classmethod
-    def formed(cls, topology: Literal["grid12", "lab", "7"], seed: int, idle_s: int) -> Bench:
+    def formed(
+        cls, topology: Literal["grid12", "lab", "7"], seed: int, idle_s: int, *, passes_on: bool = True
+    ) -> Bench:
         """A new one, looked at while it is idle."""
         motes, radio = layout(topology, seed)
         motes = attributed(motes, np.random.default_rng([seed, len(motes)]))
-        found = cls(started(described(f"joins {topology}", motes, radio, seed), SETTLE_S), motes)
+        found = cls(started(described(f"joins {topology}", motes, radio, seed), SETTLE_S), motes, passes_on)
         found.parents()
         found.net.advance(60)
         found.net.frames.clear()
@@ -327,7 +330,8 @@ class Bench:
         assert plan.pairing is not None
         known = {mote.nodeid: mote for mote in self.catalog.all()}
         # Which pairs the base is cheaper for is what is measured here.
-        told, found = clause(plan, places(plan.pairing, plan.period_ms, known, ROOM, forced=True))
+        placed = places(plan.pairing, plan.period_ms, known, ROOM, forced=True)
+        told, found = clause(plan, placed if self.passes_on else replace(placed, relays=Relays()))
         at = dict.fromkeys(found.base, 0)
         at |= found.at
         return merge([replace(plan, clauses=(told,))]), (at, plan.pairing.way, found.relays)
