@@ -71,6 +71,12 @@ def test_a_mote_asks_and_acts_while_the_gateway_is_away(
     within = f"epoch BETWEEN {index.first} AND {index.last} AND temp > 15 AND light < 900"
     what = "COUNT(*), SUM(light), AVG(temp)"
     asked = office.ask(f"SELECT {what} FROM climate WHERE {within} AT MOTE {gathers} SAMPLE PERIOD 80 s")
+    # Two more in the same moment, one of them at the root, which stands at (0, 0).
+    others = {"MIN(light), MAX(light)": gathers, "MAX(temp), COUNT(*)": 0}
+    beside = [
+        office.ask(f"SELECT {one} FROM climate WHERE {within} AT MOTE {mote} SAMPLE PERIOD 80 s")
+        for one, mote in others.items()
+    ]
     never = office.ask(
         f"SELECT MAX(temp) FROM climate WHERE {within} AT MOTE {gathers} HAVING MAX(temp) > 35"
     )
@@ -85,6 +91,10 @@ def test_a_mote_asks_and_acts_while_the_gateway_is_away(
     assert told[-1][:2] == (count, total)
     assert told[-1][2] == pytest.approx(mean, abs=0.00501)
     assert not office.told(never)
+    for one, query in zip(others, beside, strict=True):
+        rows = [tuple(row.values())[-2:] for row in office.told(query)]
+        assert rows, one
+        assert rows[-1] == pytest.approx(index.told(f"SELECT {one} FROM climate WHERE {within}"), abs=0.00501)
 
     # Nobody listens at the root's line, nor says anything.
     assert "green" not in net.motes[acts].outputs

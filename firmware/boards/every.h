@@ -4,8 +4,9 @@
  * - BOARD_RADIO_DMW: what the board takes at 3 V while the radio listens, in tenths of mW;
  * - BOARD_STANDBY_UW: … while it sleeps, in uW;
  * - BOARD_SRTS: semantic routing trees that it holds at once;
- * - BOARD_WAYS, BOARD_TRAILS, BOARD_CARRIED: ways from mote to mote that lead by it, trails to
- * motes below it, and bytes of records that wait to be passed on;
+ * - BOARD_WAYS, BOARD_LEADS, BOARD_TRAILS, BOARD_CARRIED: ways from mote to mote that lead by it,
+ * those that it leads on to places at once, trails to motes below it, and bytes of records that
+ * wait to be passed on;
  * - BOARD_TUPLES, where the board stores tuples of indexes (drivers/pages.h);
  * - IN_FLASH: where a constant table is to lie that is not to take RAM, a qualifier of its type as
  *   `const` is; nothing on chips whose constants lie in flash anyway. */

@@ -67,11 +67,11 @@
 #define INDEX_QUESTIONS 4
 #define INDEX_PAUSE_MS 200
 #define INDEX_QUEUE_RESERVE 900
-/* Questions that motes ask of indexes for which a mote looks at once, ms after which one that has
- * found no way for what it found tries again, and ms for which one that has heard of an event waits
- * before it answers a mote that may not have: three control windows, as no network is slow while
- * its motes hold such a question. A flood goes on by twelve hops in them. */
-#define GATHERINGS 2
+/* Questions that motes ask of indexes for which a mote looks at once: all that it may hold. Ms after
+ * which one that has found no way for what it found tries again, and ms for which one that has
+ * heard of an event waits before it answers a mote that may not have: three control windows, as no
+ * network is slow while its motes hold such a question. A flood goes on by twelve hops in them. */
+#define GATHERINGS WIRE_QUERIES_MAXIMUM
 #define GATHER_RETRY_MS 1900
 #define GATHER_HEARD_MS 12000
 /* Seconds by which rows of several queries are stored out of order at most: sampling takes a while.

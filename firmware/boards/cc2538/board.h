@@ -17,6 +17,7 @@ typedef uint32_t board_interrupts;
 #define IN_FLASH
 #define BOARD_SRTS 4
 #define BOARD_WAYS 32
+#define BOARD_LEADS 8
 #define BOARD_TRAILS 32
 #define BOARD_CARRIED 1024
 #define BOARD_TUPLES

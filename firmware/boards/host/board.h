@@ -15,6 +15,7 @@ typedef uint32_t board_interrupts;
 #define IN_FLASH
 #define BOARD_SRTS 2
 #define BOARD_WAYS 6
+#define BOARD_LEADS 1
 #define BOARD_TRAILS 4
 #define BOARD_CARRIED 96
 #define BOARD_TUPLES

@@ -37,6 +37,7 @@ static inline void board_interrupts_restore(board_interrupts state)
 #endif
 #define BOARD_SRTS 1
 #define BOARD_WAYS 6
+#define BOARD_LEADS 1
 #define BOARD_TRAILS 4
 #define BOARD_CARRIED 96
 

@@ -9,7 +9,8 @@
 #include "net/mac/mac_conf.h"
 
 /* 802.15.4-2006, 7.5.1.4: unit backoff 20 symbols, exponent 3 to 5, five clear-channel assessments.
- */
+ * What opens ways begins with the greatest: many do that in the same window, two hops from each
+ * other, where they do not hear each other and repeat what has collided. */
 #define UNIT_TICKS 11
 #define EXPONENT_MINIMUM 3
 #define EXPONENT_MAXIMUM 5
@@ -107,7 +108,8 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     mac.exponent =
         type == WIRE_PACKET_BUNDLE || type == WIRE_PACKET_CARRIED
             ? (uint8_t)(EXPONENT_CELL + (mac.own_cell ? 0 : mac.contention / CONTENTION_EXPONENT))
-            : EXPONENT_MINIMUM;
+        : type == WIRE_PACKET_WAY_OPEN || type == WIRE_PACKET_WAY_STATE ? EXPONENT_MAXIMUM
+                                                                        : EXPONENT_MINIMUM;
     mac.own_cell = false;
     back_off();
     return true;

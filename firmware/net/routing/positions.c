@@ -97,6 +97,19 @@ uint8_t places_unknown(uint16_t *nodes)
     return count;
 }
 
+static bool is_avoided(const struct packed *entry)
+{
+    return extended(entry->x, entry->upper & 15) == OFFSET_MOST &&
+           extended(entry->y, entry->upper >> 4) == OFFSET_MOST;
+}
+
+void places_not_avoided(void)
+{
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        if (is_avoided(&offsets[i]))
+            neighbour_replaced(i);
+}
+
 void neighbour_replaced(uint8_t place) { keep(&offsets[place], UNKNOWN, UNKNOWN); }
 
 void places_forget(void)

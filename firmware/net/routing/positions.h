@@ -23,6 +23,8 @@ void place_told(uint16_t node, struct place place);
 /* It has not answered: nothing goes by it until it tells where it stands, or all are asked again.
  */
 void place_avoid(uint16_t node);
+/* … which those are that nothing goes by. */
+void places_not_avoided(void);
 /* Where a neighbour stands, less where this mote does: false: it has not told, or it stands too far
  * away to be of use. */
 bool place_offset(const struct neighbour *neighbour, struct place *offset);

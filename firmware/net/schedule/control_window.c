@@ -39,6 +39,10 @@
 #define BEACONS CLOCK_MS(38)
 #define LEADERS CLOCK_MS(12)
 #define NEIGHBOURS_DENSE 16
+/* Ways begin to be opened within so much of it: of those that begin at once, of several motes about
+ * one that do not hear each other, most would be lost, and later ones find motes some hops away
+ * asleep. */
+#define WAYS_OPEN CLOCK_MS(20)
 /* Between frames of a flood, ms, and up to twice that: the last one is to be two hops away before
  * the next. */
 #define FLOOD_PAUSE_MS 7
@@ -46,6 +50,9 @@
 #define QUIET_MS 30
 /* … and after the beginning of a frame that was lost: as long as a flood's next may take. */
 #define QUIET_LOST_MS (2 * FLOOD_PAUSE_MS + 6)
+/* … and where it has sent on a way, of which the neighbour may say in the same window that it leads
+ * there: two hops further on, and back. */
+#define QUIET_AWAITED_MS 70
 /* It stays awake so long for questions after a beacon, ms. */
 #define LINGER_BEACON_MS 14
 /* A beacon that is to go at once is spread over so many ms. */
@@ -100,7 +107,8 @@ static ticks_t shortest(void)
 static void quiet(void)
 {
     ticks_t earliest = control.began + GUARD_TIME + shortest(),
-            heard = radio_last_start() + CLOCK_MS(QUIET_LOST_MS);
+            heard = radio_last_start() +
+                    (ways_awaited() ? CLOCK_MS(QUIET_AWAITED_MS) : CLOCK_MS(QUIET_LOST_MS));
     /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
     if (!clock_reached(earliest, heard))
         earliest = heard;
@@ -190,10 +198,10 @@ void control_window_open(void)
     radio_on();
     content_window(slotframe_control_is_common());
     ways_window(slotframe_control_is_common());
-    bool flood = something_waits(),
-         waits = !flood && !tree_has_children() && neighbour_count() >= NEIGHBOURS_DENSE;
-    uint16_t from = waits ? LEADERS : 0, to = flood ? CLOCK_MS(4) : BEACONS;
-    if (control.beacon_due || flood)
+    bool flood = dissemination_waiting() || content_waiting(), ways = ways_waiting(),
+         waits = !flood && !ways && !tree_has_children() && neighbour_count() >= NEIGHBOURS_DENSE;
+    uint16_t from = waits ? LEADERS : 0, to = flood ? CLOCK_MS(4) : ways ? WAYS_OPEN : BEACONS;
+    if (control.beacon_due || flood || ways)
         timer_after(&control.send, (uint16_t)(2 * GUARD_TIME + random_between(from, to)),
                     send_next);
     window_look_after(GUARD_TIME + CLOCK_MS(CONTROL_SHORTEST_MS), quiet);

@@ -83,7 +83,8 @@ bool way_has_records(const struct way *way) { return first_of(way) != NULL; }
 
 bool way_is_idle(const struct way *way)
 {
-    bool awaited = way->by_place && way->previous == WIRE_NO_NODE && !way->ready;
+    bool unused = !way->ready || (!way->sequence && way->idle < WAY_UNUSED),
+         awaited = way->by_place && way->previous == WIRE_NO_NODE && unused;
     return way->idle > 1 && !awaited && !way_has_records(way);
 }
 

@@ -1,4 +1,4 @@
-/* Ways to places, or by motes that are named, as they are opened: one at a time at a mote.
+/* Ways to places, or by motes that are named, as they are opened: LEADS at a time at a mote.
  * Neighbours are asked where they stand; what the motes behind need goes with the WAY_OPEN, and
  * only the source keeps where the way leads. */
 #ifndef SKERRY_NET_LEADING_H
@@ -25,15 +25,20 @@ bool leading_room(const struct way_route *route);
 bool leading_begin(struct way *way, const struct way_route *route);
 /* Whether it goes so; NULL: by the tree. */
 bool leading_goes(const struct way *way, const struct way_route *route);
-/* Whether the way that is opened here is another one than this. */
-bool leading_another(const struct way *way);
+/* Whether there is room for what leads it on, a way that another mote opens or, of NULL, that is
+ * not known yet. */
+bool leading_takes(const struct way *way);
 /* What a WAY_OPEN of a neighbour says of the place is as it may be … */
 bool leading_possible(const struct wire_way_place *place);
-/* … and is taken over; `perimeter`: the flag of that name. */
+/* … has been taken over already, of the same hop: its sender has missed the acknowledgement … */
+bool leading_knows(const struct way *way, const struct wire_way_place *place);
+/* … and is taken over, where there is room; `perimeter`: the flag of that name. */
 void leading_take(struct way *way, uint16_t from, const struct wire_way_place *place,
                   bool perimeter);
-/* A path vector is taken over. */
+/* A path vector is taken over, where there is room. */
 void leading_take_vector(struct way *way, const uint8_t *vector, uint8_t length);
+/* Whether a way that begins here waits while those of others are led. */
+bool leading_waits(const struct way *way);
 /* Nothing is known of it any more: it is opened anew, from its source on, or is another one. */
 void leading_again(const struct way *way);
 /* A control window begins. */
@@ -54,7 +59,7 @@ enum leading_outcome {
     LEADING_ON,      /* by the mote that is the way's next now, which needs the tail */
     LEADING_ARRIVED, /* nobody stands nearer than this mote */
     LEADING_LOST,    /* there is no way on */
-    LEADING_BUSY,    /* with another way, or what it needs is not known any more */
+    LEADING_BUSY,    /* with other ways, or what it needs is not known any more */
 };
 enum leading_outcome leading_next(struct way *way, struct leading_tail *tail);
 

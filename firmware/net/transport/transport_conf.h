@@ -44,6 +44,8 @@
 #define WAY_EVERY_MOST 8
 /* Places to which ways that begin at a mote lead, at once. */
 #define PLACES 2
+/* Ways to places, or by motes that are named, that are led on at once. */
+#define LEADS BOARD_LEADS
 /* Times that neighbours are asked where they stand, in a window, and windows in which they are,
  * before the way goes on by those that have said so … */
 #define POSITION_ASKED 3
@@ -58,6 +60,11 @@
 #define WAY_WINDOWS 8
 /* A way lapses after so many of its rounds in which nothing came or went. */
 #define WAY_IDLE 16
+/* Rounds of a way to a place after which it is opened anew where nobody has said that it leads
+ * there: more than two windows of a slow network; and for which it is kept at least until its first
+ * record comes: whoever has several that wait looks for ways for one after the other. */
+#define WAY_UNANSWERED 8
+#define WAY_UNUSED 6
 /* A trail that was not used is forgotten after TRAIL_AGE_MOST times so many control windows, a
  * power of two. */
 #define TRAIL_AGES 8

@@ -33,12 +33,14 @@ struct way {
     bool denies : 1;    /* … nor has this one, which the next is to know */
     bool confirms : 1;  /* it leads to a place, which the previous mote is to know … */
     bool ready : 1;     /* … and does: what begins here may go */
+    bool awaits : 1;    /* it has gone on in this window: where it leads may be told in it, too */
+    bool deaf : 1;      /* its next mote has not acknowledged it in the last window */
 };
 
 /* ---- implemented by carried: records that wait for a way ---- */
 bool way_has_records(const struct way *way);
-/* Nothing went on it in its last rounds, nor waits, and nobody has it opened to a place: another
- * one may take its room. */
+/* Nothing went on it in its last rounds, nor waits, and nobody has it opened to a place, or is yet
+ * to send by it for the first time: another one may take its room. */
 bool way_is_idle(const struct way *way);
 /* It is forgotten without a word, given up, or ends where it begins: they are dropped, lost or have
  * arrived. */

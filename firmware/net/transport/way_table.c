@@ -243,22 +243,23 @@ void way_vain(struct way *way)
 
 void way_idle(struct way *way)
 {
-    bool begins = way->previous == WIRE_NO_NODE;
-    uint8_t most = begins ? WAY_IDLE - 2 : WAY_IDLE;
+    bool begins = way->previous == WIRE_NO_NODE,
+         unanswered = begins && way->by_place && !way->opening && !way->ready;
+    uint8_t most = unanswered ? WAY_UNANSWERED : begins ? WAY_IDLE - 2 : WAY_IDLE;
     /* How long it may be opened is counted in windows, which are seldom in a slow network. */
     if (way->idle <= most && !(begins && way->opening))
         way->idle++;
     if (way->idle <= most)
         return;
-    if (!way_has_records(way))
-        release(way);
-    else if (way->by_place && begins && !way->opening && !way->ready) {
-        /* Nobody has said that it leads there: a mote of it has forgotten it. What waits here would
-         * wait for as long as more of it comes. */
+    bool waits = way_has_records(way);
+    if (unanswered && (waits || ++way->tries < WAY_WINDOWS)) {
+        /* Nobody has said that it leads there: a mote of it has refused or forgotten it without a
+         * word that came. What waits here would wait for as long as more of it comes. */
         open_anew(way);
         leading_again(way);
         way->idle = 0;
-    }
+    } else if (!waits)
+        release(way);
 }
 
 /* What a WAY_OPEN says of a place; NULL: it is none. */
@@ -303,10 +304,17 @@ bool ways_open_heard(uint16_t from, const uint8_t *body, uint8_t length)
     if (!tree_joined())
         return true;
     struct way *way = find(open->source, open->number);
-    bool round = way && way->number == open->number && open->hop > way->hop;
+    /* Where it ends nobody has to lead it on, and whoever comes last is the previous one. */
+    bool ends = open->destination == settings()->nodeid;
+    bool round = !ends && way && way->number == open->number && open->hop > way->hop;
     if (way && way->previous == WIRE_NO_NODE && !round)
         return true; /* It has begun here, and this is of an opening before. */
-    if (open->flags & (WIRE_WAY_PLACE | WIRE_WAY_VECTOR) && leading_another(way)) {
+    const struct wire_way_place *place = place_in(open);
+    /* It has gone on already: two of the same way would go around after each other. */
+    if (way && place && !ends && way->number == open->number && !way->opening && !way->lost &&
+        leading_knows(way, place))
+        return true;
+    if (!ends && open->flags & (WIRE_WAY_PLACE | WIRE_WAY_VECTOR) && !leading_takes(way)) {
         refuse(from, open);
         return true;
     }
@@ -316,12 +324,11 @@ bool ways_open_heard(uint16_t from, const uint8_t *body, uint8_t length)
         refuse(from, open);
         return true;
     }
-    const struct wire_way_place *place = place_in(open);
-    if (place)
+    if (place && !ends)
         leading_take(way, from, place, open->flags & WIRE_WAY_PERIMETER);
     way->by_place = place != NULL;
     way->by_vector = open->flags & WIRE_WAY_VECTOR;
-    if (way->by_vector)
+    if (way->by_vector && !ends)
         leading_take_vector(way, open->more, (uint8_t)(length - sizeof *open));
     way->due = way->opening = true;
     way->ends = way->ready = way->confirms = false;
@@ -340,7 +347,7 @@ bool ways_open_heard(uint16_t from, const uint8_t *body, uint8_t length)
     way->destination = open->destination;
     way->hop = open->hop & 0x7FU;
     way->every = open->every & 15U;
-    if (way->destination == settings()->nodeid)
+    if (ends)
         end(way);
     return true;
 }
@@ -353,6 +360,7 @@ bool ways_state_heard(uint16_t from, const uint8_t *body, uint8_t length)
     struct way *way = find(told->source, told->number);
     if (!way || way->next != from)
         return true;
+    way->awaits = false;
     if (told->state == WIRE_WAY_IS_OPEN) {
         way->ready = !way->opening;
         way->idle = 0;
@@ -390,9 +398,11 @@ void ways_window(bool all_awake)
 {
     trails_window(all_awake);
     leading_window();
-    for (struct way *way = known.table; way < known.table + WAYS; way++)
+    for (struct way *way = known.table; way < known.table + WAYS; way++) {
         way->due = way->source != WIRE_NO_NODE && all_awake &&
                    (way->opening || way->lost || way->confirms);
+        way->awaits = false;
+    }
     known.refuses = all_awake && known.refusal.to != WIRE_NO_NODE;
 }
 
@@ -404,6 +414,35 @@ bool ways_waiting(void)
     return known.refuses || trails_waiting() || leading_tells();
 }
 
+/* One has been led on: those that begin here, and waited for that, may go in the same window. */
+static void led_on(void)
+{
+    for (struct way *way = known.table; way < known.table + WAYS; way++)
+        if (way->source != WIRE_NO_NODE && way->opening && leading_waits(way))
+            way->due = true;
+}
+
+/* A neighbour has acknowledged nothing: where that is so in the next window, too, others are gone
+ * by. */
+static void not_heard(struct way *way)
+{
+    if (way->by_place && way->deaf)
+        place_avoid(way->next);
+    way->deaf = !way->deaf;
+    if (++way->tries >= WAY_WINDOWS)
+        give_up(way);
+    else if (way->tries >= 2)
+        trails_end(way->destination, way->next);
+}
+
+bool ways_awaited(void)
+{
+    for (const struct way *way = known.table; way < known.table + WAYS; way++)
+        if (way->source != WIRE_NO_NODE && way->awaits)
+            return true;
+    return false;
+}
+
 static void way_sent(enum radio_outcome outcome)
 {
     struct way *way = known.sending;
@@ -411,17 +450,14 @@ static void way_sent(enum radio_outcome outcome)
         /* in the next window */
     } else if (way->lost && (outcome == RADIO_SENT || ++way->tries >= WAY_TRIES))
         release(way);
-    else if (way->opening && outcome == RADIO_SENT)
-        way->opening = false;
-    else if (way->confirms && !way->opening)
+    else if (way->opening && outcome == RADIO_SENT) {
+        way->opening = way->deaf = false;
+        way->awaits = is_led(way);
+        led_on();
+    } else if (way->confirms && !way->opening)
         way->confirms = outcome != RADIO_SENT;
-    else if (way->opening && ++way->tries >= WAY_WINDOWS)
-        give_up(way);
-    if (way->opening && way->tries >= 2) {
-        trails_end(way->destination, way->next);
-        if (way->by_place)
-            place_avoid(way->next);
-    }
+    else if (way->opening)
+        not_heard(way);
     dissemination_sent();
 }
 
@@ -476,7 +512,7 @@ static bool send_open_led(struct way *way)
             return send_way_open(way, tail.flags, &tail);
         break;
     case LEADING_BUSY:
-        if (++way->tries < WAY_WINDOWS && way->previous == WIRE_NO_NODE)
+        if (way->previous == WIRE_NO_NODE && !way->by_vector)
             return false;
         break;
     case LEADING_LOST: break;

@@ -46,6 +46,8 @@ struct way *way_forgotten(uint16_t from, uint16_t source, uint8_t number, uint8_
 /* One begins. `all_awake`: those that a way may lead to are awake in it. */
 void ways_window(bool all_awake);
 bool ways_waiting(void);
+/* Whether a neighbour may yet say in this window whether a way leads on. */
+bool ways_awaited(void);
 /* Sends the next thing due; false when nothing is. */
 bool ways_control_send(void);
 

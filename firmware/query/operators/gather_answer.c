@@ -188,6 +188,7 @@ static void begin(const struct query_entry *entry, const struct gather_question 
         .high = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}};
     const struct wire_event *event = events_event(entry);
     struct looking *free = answering.looking;
+    /* There is one for each query that a mote holds, and this one's has been left. */
     while (free->query != 0)
         if (++free == answering.looking + GATHERINGS)
             return;

@@ -184,9 +184,13 @@ class Catalog:
         return next((mote for mote in self._motes.values() if mote.level == 0), None)
 
     def places(self) -> dict[int, tuple[int, int]]:
-        """Where motes stand that have been told, in dm."""
+        """Where motes stand that have been told, in dm. One that has not been says (0, 0); so does a root from which all others were
+        measured, and is believed where nobody else does."""
         found = {mote.nodeid: (round(mote.xpos * 10), round(mote.ypos * 10)) for mote in self.all()}
-        return {node: place for node, place in found.items() if place != (0, 0)}
+        told = {node: place for node, place in found.items() if place != (0, 0)}
+        root = self.root()
+        measured_from = root is not None and told and found.keys() - told.keys() == {root.nodeid}
+        return found if measured_from else told
 
     def levels(self, root: int, now: float) -> list[int]:
         """How many hops each of a root's motes is away, as far as they have told; ``now``: UTC in s."""

@@ -168,7 +168,10 @@ class _Gathering:
         mote, place = self._asked.mote, self._place
         if place is None:
             motes = ", ".join(map(str, sorted(self._index.storing)))
-            hint = f"say it by skerry run set_position, or ask at one that stores the index: {motes}"
+            hint = (
+                f"say it by skerry run set_position, at (0, 0) as 0.1,0: who says (0, 0) may not have been told; or ask at one that"
+                f" stores the index: {motes}"
+            )
             raise QueryError(f"where mote {mote} stands is not known", hint, self._asked.span)
         if max(map(abs, place)) > PLACE_MAXIMUM:
             hint = f"records are sent to places within {PLACE_MAXIMUM / 10:g} m of the origin along each axis"

@@ -76,6 +76,20 @@ def test_no_parent_no_level_no_voltage() -> None:
     assert (mote.parent, mote.level, mote.voltage, mote.radio_duty_cycle) == (None, None, None, None)
 
 
+def test_a_root_may_stand_where_motes_say_that_have_not_been_told() -> None:
+    catalog = Catalog()
+    catalog.update(status(node=0, level=0, x=0, y=0), 1.0)
+    assert catalog.places() == {}
+    catalog.update(status(node=7), 1.0)
+    assert catalog.places() == {0: (0, 0), 7: (15, -2)}
+    # One of the two has not been told: nobody knows which.
+    catalog.update(status(node=8, x=0, y=0), 1.0)
+    assert catalog.places() == {7: (15, -2)}
+    catalog.update(status(node=8, x=100, y=0), 2.0)
+    catalog.update(status(node=0, level=0, x=50, y=0), 2.0)
+    assert catalog.places() == {0: (5, 0), 7: (15, -2), 8: (10, 0)}
+
+
 def test_reports_that_overtake_each_other() -> None:
     catalog = Catalog()
     catalog.update(status(uptime=400, rows=10), 1)
