@@ -653,9 +653,10 @@ struct wire_index {
     uint16_t index; /* number of the index, chosen by the gateway, below 8192; where a part is said as well, 8192 times that is added */
     uint8_t revision; /* of two programs of an index, whose rows one mote may hold side by side, that whose revision follows the other's counts */
     uint8_t parts; /* in which its tuples are stored: 1 to 6 */
+    uint32_t keep; /* s for which they are: older ones are neither told nor kept */
     uint8_t more[]; /* an IndexPart for each part, an IndexRange for each column, then an IndexOwner for each mote that stores, part by part */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_index) == 4, "wire_index");
+_Static_assert(sizeof(struct wire_index) == 8, "wire_index");
 
 /* An aggregate of a GATHER. */
 struct wire_gathered_kind {

@@ -52,6 +52,8 @@
 /* Tuples of an index that wait on a mote for a way to who stores them, seconds after which one that
  * is under way is sent anew from where it is then, and after which one is given up. */
 #define INDEX_WAITING 10U
+/* Tuples older than their index keeps them that a mote forgets in a round. */
+#define INDEX_FORGOTTEN 8
 #define INDEX_SECONDS 120
 #define INDEX_GIVEN_UP 900
 /* Motes that join pairs of one query, where rows go to them by ways; and rows that wait on a mote
@@ -67,10 +69,11 @@
 #define INDEX_QUESTIONS 4
 #define INDEX_PAUSE_MS 200
 #define INDEX_QUEUE_RESERVE 900
-/* Questions that motes ask of indexes for which a mote looks at once: all that it may hold. Ms after
- * which one that has found no way for what it found tries again, and ms for which one that has
- * heard of an event waits before it answers a mote that may not have: three control windows, as no
- * network is slow while its motes hold such a question. A flood goes on by twelve hops in them. */
+/* Questions that motes ask of indexes for which a mote looks at once: all that it may hold. Ms
+ * after which one that has found no way for what it found tries again, and ms for which one that
+ * has heard of an event waits before it answers a mote that may not have: three control windows, as
+ * no network is slow while its motes hold such a question. A flood goes on by twelve hops in them.
+ */
 #define GATHERINGS WIRE_QUERIES_MAXIMUM
 #define GATHER_RETRY_MS 1900
 #define GATHER_HEARD_MS 12000

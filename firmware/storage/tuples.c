@@ -248,6 +248,40 @@ bool tuples_find(uint16_t index, const struct tuple_name *name, struct tuple *tu
     return false;
 }
 
+bool tuples_first(uint16_t index, struct tuple *tuple)
+{
+    struct live *live = live_of(index);
+    struct log_record record;
+    if (live == NULL)
+        return false;
+    struct log_place at = live->from;
+    for (uint8_t looked = 0; looked < LOOKED_AT && log_next(&at, &record); looked++) {
+        bool is_one = tuples_is(&record) && index_of(&record) == index;
+        if (is_one && log_sound(&record)) {
+            live->from = record.place;
+            unpack(&record, tuple);
+            return true;
+        }
+        live->from = at;
+        if (is_one && --live->tuples == 0)
+            return false;
+    }
+    return false;
+}
+
+void tuples_forget_first(uint16_t index)
+{
+    struct live *live = live_of(index);
+    struct log_record record;
+    if (live == NULL)
+        return;
+    struct log_place at = live->from;
+    if (!log_next(&at, &record) || !tuples_is(&record) || index_of(&record) != index)
+        return;
+    live->from = at;
+    live->tuples--;
+}
+
 uint32_t tuples_count(uint16_t index)
 {
     const struct live *live = live_of(index);

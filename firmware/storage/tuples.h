@@ -77,6 +77,11 @@ void tuples_scan_begin(struct tuples_scan *scan, uint16_t index, const struct tu
 enum tuples_met tuples_scan_next(struct tuples_scan *scan, struct tuple *tuple);
 /* The tuple of a name; false: it is not here (any more). */
 bool tuples_find(uint16_t index, const struct tuple_name *name, struct tuple *tuple);
+/* That of an index which was stored first of those that are left; false: there is none, or it takes
+ * longer to find: ask again with the next one. */
+bool tuples_first(uint16_t index, struct tuple *tuple);
+/* Forgets the one that tuples_first has just found, until the mote starts again. */
+void tuples_forget_first(uint16_t index);
 /* Tuples of an index. */
 uint32_t tuples_count(uint16_t index);
 /* Of the TUPLES_INDEXES places, which index one has, and how many tuples of it there are; 0: none.
@@ -113,6 +118,12 @@ static inline uint32_t tuples_count(uint16_t index)
     (void)index;
     return 0;
 }
+static inline bool tuples_first(uint16_t index, struct tuple *tuple)
+{
+    (void)index, (void)tuple;
+    return false;
+}
+static inline void tuples_forget_first(uint16_t index) { (void)index; }
 static inline uint32_t tuples_of(uint8_t place, uint16_t *index)
 {
     (void)place, (void)index;

@@ -121,6 +121,7 @@ Index = Struct(
     / Int8ul
     * "of two programs of an index, whose rows one mote may hold side by side, that whose revision follows the other's counts",
     "parts" / Int8ul * "in which its tuples are stored: 1 to 6",
+    "keep" / Int32ul * "s for which they are: older ones are neither told nor kept",
     "more"
     / GreedyBytes
     * "an IndexPart for each part, an IndexRange for each column, then an IndexOwner for each mote that stores, part by part",

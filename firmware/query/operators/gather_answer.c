@@ -93,7 +93,8 @@ static void take_tuple(const struct asked *asked, struct looking *one, const str
     int32_t value;
     answering.question = question;
     answering.tuple = tuple;
-    if (!index_in_box(&question->index, &question->part, tuple, &asked->box) ||
+    if (!indexed_kept(question->of, &question->index, tuple) ||
+        !index_in_box(&question->index, &question->part, tuple, &asked->box) ||
         (question->where.length > 0 &&
          (!program_compute(&question->where, &context, &value) || value == 0)))
         return;

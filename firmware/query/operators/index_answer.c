@@ -114,7 +114,7 @@ static bool look(struct question *question)
             send(question);
             return false;
         case TUPLES_MET:
-            if (!asks_name(question, &tuple.name) ||
+            if (!asks_name(question, &tuple.name) || !indexed_kept(entry, &index, &tuple) ||
                 !index_in_box(&index, &part, &tuple, &question->box))
                 break;
             add(question, entry, &part, &tuple);

@@ -431,6 +431,30 @@ static bool given_up(const struct query_entry *entry, const struct held *row)
     return old;
 }
 
+#ifdef BOARD_TUPLES
+bool indexed_kept(const struct query_entry *entry, const struct indexed *index,
+                  const struct tuple *tuple)
+{
+    uint32_t sampled = 0, milliseconds;
+    if (!time_known() || (tuple->name.session == tree_session() &&
+                          !entry_epoch_start(entry, tuple->name.sequence, &sampled, &milliseconds)))
+        return true;
+    uint32_t now = time_at(clock_now()).seconds;
+    return now < sampled || now - sampled <= index->index->keep;
+}
+
+/* What came first is forgotten once the index does not keep it any more: some in each round, which
+ * are more than can come in it. */
+static void forget_old(const struct query_entry *entry, const struct indexed *index)
+{
+    struct tuple first;
+    for (uint8_t i = 0; i < INDEX_FORGOTTEN && tuples_first(index->index->index, &first) &&
+                        !indexed_kept(entry, index, &first);
+         i++)
+        tuples_forget_first(index->index->index);
+}
+#endif
+
 /* One row of each index, in turn: to find its owners takes an AVR some ms. */
 void app_tuples_due(void)
 {
@@ -438,6 +462,9 @@ void app_tuples_due(void)
     for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
         if (!indexed_read(entry, &index) || superseded(entry, &index))
             continue;
+#ifdef BOARD_TUPLES
+        forget_old(entry, &index);
+#endif
         struct waiting *waiting = waiting_of(entry);
         uint8_t length = length_of(&index);
         if (waiting->turn >= waiting->count)

@@ -9,6 +9,7 @@
 
 #include "index/halving.h"
 #include "query/program/query_table.h"
+#include "storage/tuples.h"
 #include "wire.h"
 
 /* A number of an index is in the lower bits, the part's in those above. */
@@ -43,6 +44,10 @@ void indexed_part(const struct query_entry *entry, const struct indexed *index, 
                   struct indexed_part *part);
 /* The point of a value of a column. */
 uint16_t indexed_point(const struct indexed *index, uint8_t column, int32_t value, bool is_null);
+/* Whether a tuple is not older than the index keeps them, as far as this mote knows: one of a
+ * session before is older than the session, whose time began at 0. */
+bool indexed_kept(const struct query_entry *entry, const struct indexed *index,
+                  const struct tuple *tuple);
 /* Takes a row of an entry with an index, `width` bytes of values; false: it has none. It waits for
  * the next control window. */
 bool indexed_row(const struct query_entry *entry, const struct wire_result *row, uint8_t width);

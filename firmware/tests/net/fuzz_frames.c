@@ -219,8 +219,10 @@ static uint8_t put_indexed(uint8_t *at, struct wire_query_program *program)
         memcpy(bytes + sizeof asked, more, sizeof more);
         length = sizeof asked + sizeof more;
     } else {
-        struct wire_index index = {
-            .index = (uint16_t)(1 + below(3)), .revision = (uint8_t)below(4), .parts = 1};
+        struct wire_index index = {.index = (uint16_t)(1 + below(3)),
+                                   .revision = (uint8_t)below(4),
+                                   .parts = 1,
+                                   .keep = below(2) ? 60 : 86400};
         struct wire_index_part part = {.columns = 1,
                                        .settled = (uint8_t)(1 + below(3)),
                                        .away = (uint8_t)below(2),

@@ -227,7 +227,7 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
 static uint8_t put_index(uint8_t *bytes, uint8_t at, uint8_t columns)
 {
     uint8_t code[128], parts = (uint8_t)(1 + below(columns)), length = sizeof(struct wire_index);
-    struct wire_index index = {few(), (uint8_t)below(4), parts};
+    struct wire_index index = {few(), (uint8_t)below(4), parts, below(2) ? 60 : 86400};
     uint8_t owners = 0;
     memcpy(code, &index, sizeof index);
     for (uint8_t i = 0; i < parts; i++) {

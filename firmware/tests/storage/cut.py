@@ -97,7 +97,7 @@ EVERYTHING: Limits = (-(2**31), 2**31 - 1, True)
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(build("libskerry_storage.so", SOURCES, TRAPS, board="host")))
     library.cut_bytes.restype = library.tuples_count.restype = _U32
-    library.cut_fill.restype = library.tuples_find.restype = ctypes.c_bool
+    library.cut_fill.restype = library.tuples_find.restype = library.tuples_first.restype = ctypes.c_bool
     return library
 
 
@@ -155,6 +155,16 @@ class Flash:
         name = _Name(mote, session, sequence)
         there = self._library.tuples_find(_U16(index), ctypes.byref(name), ctypes.byref(found))
         return _stored(found) if there else None
+
+    def first(self, index: int) -> Stored | None:
+        """That which was stored first of those that are left; None: there is none, or not yet."""
+        found = _Tuple()
+        there = self._library.tuples_first(_U16(index), ctypes.byref(found))
+        return _stored(found) if there else None
+
+    def forget_first(self, index: int) -> None:
+        """Forgets what :meth:`first` has just found."""
+        self._library.tuples_forget_first(_U16(index))
 
     def fill(self, index: int, until: int, since: int = 0) -> None:
         """Stores tuples 0, 1, … until there are so many; see cut_fill."""

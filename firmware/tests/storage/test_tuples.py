@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import duckdb
@@ -82,6 +83,39 @@ def test_a_tuple_comes_back_as_it_was(attributes: int) -> None:
     assert list(flash.scan(65535, attributes=attributes)) == stored
     assert flash.open()
     assert list(flash.scan(65535, attributes=attributes)) == stored
+
+
+def test_those_that_came_first_are_forgotten_one_after_the_other() -> None:
+    """Each that comes has two of its index forgotten that are old: none of another one's, however many lie between."""
+    random_, flash = random.Random(9), Flash(PAGES, 9)
+    assert flash.open()
+    left: dict[int, list[Stored]] = {1: [], 2: [], 3: []}
+    forgotten = 0
+    for n in range(6000):
+        index = random_.choices((1, 2, 3), (10, 10, 1))[0]
+        # Of index 2 nothing is forgotten.
+        for _ in range(2 if index != 2 else 0):
+            first = flash.first(index)
+            assert first in (None, left[index][0] if left[index] else None)
+            if first is not None and n - first.sequence > 500:
+                flash.forget_first(index)
+                del left[index][0]
+                forgotten += 1
+        while flash.untidy:
+            flash.tidy()
+        stored = Stored(n % 50, 7, n, n, 0, (n % 30000, None))
+        assert flash.append(index, stored) == Put.STORED
+        left[index].append(stored)
+    assert forgotten > 2000
+    for index, expected in left.items():
+        assert list(flash.scan(index)) == expected
+        assert flash.count(index) == len(expected)
+    while flash.first(3) is not None:
+        flash.forget_first(3)
+    assert flash.count(3) == 0
+    assert flash.append(3, dataclasses.replace(left[3][-1], sequence=9999)) == Put.STORED
+    assert [each.sequence for each in flash.scan(3)] == [9999]
+    assert list(flash.scan(1)) == left[1]
 
 
 def test_what_is_dropped_is_gone_and_its_number_free() -> None:

@@ -233,8 +233,9 @@ class IndexService:
         return one.session == self._network.first.session & 0xFFFF
 
     def _is_old(self, index: Index, one: StoredTuple) -> bool:
-        age_ms = self._network.first.clock.now_ms() - one.epoch * index.period_ms
-        return self._is_present(one) and age_ms > index.keep_ms
+        # What is of a session before is older than this one, whose time began at 0.
+        sampled_ms = one.epoch * index.period_ms if self._is_present(one) else 0
+        return bool(self._network.first.clock.now_ms() - sampled_ms > index.keep_ms)
 
     def _utc(self, index: Index, one: StoredTuple) -> float | None:
         return self._network.first.clock.utc(one.epoch * index.period_ms) if self._is_present(one) else None

@@ -64,7 +64,7 @@ def test_an_index_is_a_query_whose_program_names_who_stores() -> None:
     program = decode_program(encode(merge([plan]), 0, FOREVER))
     [clause] = [field for field in program.fields if field.aggregate == Aggregate.INDEX]
     sent = programs.Index.parse(clause.code)
-    assert (sent.index, sent.revision, sent.parts) == (7, 0, 1)
+    assert (sent.index, sent.revision, sent.parts, sent.keep) == (7, 0, 1, 86_400)
     assert len(sent.more) == 4 + 2 * 8 + 4 * 6
     assert sent.more[:4] == bytes([0b11, 4, 0, 0])
     assert sent.more[20:26] == struct.pack("<Hhh", 1, 100, 0)

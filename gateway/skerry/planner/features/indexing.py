@@ -126,7 +126,12 @@ class Index:
             for part in self.parts
             for node, (x, y) in part.told
         ]
-        counts = {"index": self.number, "revision": self.revision, "parts": len(self.parts)}
+        counts = {
+            "index": self.number,
+            "revision": self.revision,
+            "parts": len(self.parts),
+            "keep": math.ceil(self.keep_ms / 1000),
+        }
         return tuple(programs.Index.build({**counts, "more": b"".join(more)}))
 
     def to_list(self) -> list[Any]:
