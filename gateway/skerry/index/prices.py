@@ -39,7 +39,7 @@ class Format:
     name: int
     value: int
     state: int
-    opening: int = 0
+    opening: float = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -384,8 +384,8 @@ def test_ways_that_lapse_between_tuples_are_opened_anew() -> None:
     )
     way = {"source": 1, "number": 0}
     there = on_air(PacketType.WAY_OPEN, **way, flags=2, destination=2, hop=1, every=2, more=place)
-    # Each frame goes twice.
-    hop = 2 * (there + on_air(PacketType.WAY_STATE, **way, state=2))
+    # Of two frames one goes twice.
+    hop = 1.5 * (there + on_air(PacketType.WAY_STATE, **way, state=2))
     # A hop is 20 m, as the tree's are in the median. Of nine motes on a grid of 10 m four store: it takes two hops from each of four
     # corners to two of these, none from each to itself, and one elsewhere.
     hops = (4 * (2 * 2 + 2 * 1) + 4 * 3 + 4) / (9 * 4)

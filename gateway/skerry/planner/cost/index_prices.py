@@ -21,7 +21,7 @@ from skerry_protocol.ways import WayOpen, WayPlace, WayState
 _OPEN = sum(field.sizeof() for field in WayOpen.subcons[:-1])
 #: So many times each frame goes that opens a way, as measured (hil_tests/test_index_costs.py): motes have theirs opened in the same control
 #: windows, in which frames meet, and some have gone to sleep.
-_TIMES = 2
+_TIMES = 1.5
 #: What opens a way to a place over one hop: a WAY_OPEN there, a WAY_STATE back, and their acknowledgements.
 _OPENING = 2 * (radio.PACKET_BYTES + radio.ACK_BYTES) + _OPEN + WayPlace.sizeof() + WayState.sizeof()
 #: A name is mote, session and number; a question has what it is of, whose it is, and a range of 4 bytes for each of four attributes.
