@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -41,10 +42,11 @@ class Drawn:
         )
 
     def by_duckdb(self, database: duckdb.DuckDBPyConnection) -> Counter[tuple[Any, ...]]:
+        """Of the table ``readings``. What is not known takes its place in windows, as what passes, and is in no answer."""
         rank = "row_number() OVER (PARTITION BY nodeid ORDER BY epoch)"
 
         def those(role: str, condition: str) -> str:
-            return f"{role} AS (SELECT *, {rank} AS rank FROM readings AS {role} WHERE {condition or 'true'})"
+            return f"{role} AS (SELECT *, {rank} AS rank FROM readings AS {role} WHERE NOT known OR ({condition or 'true'}))"
 
         def among(earlier: str, later: str) -> str:
             if not self.rows:
@@ -53,7 +55,7 @@ class Drawn:
             return f"({upto}) - {earlier}.rank < {self.rows}"
 
         within = f"CASE WHEN s.epoch <= t.epoch THEN {among('s', 't')} ELSE {among('t', 's')} END"
-        where = " AND ".join(part for part in (self.pair, self.both, within) if part)
+        where = " AND ".join(part for part in (self.pair, self.both, within, "s.known", "t.known") if part)
         select = "SELECT s.nodeid, s.epoch, t.nodeid, t.epoch, s.temp, t.light FROM s, t"
         sql = f"WITH {those('s', self.s)}, {those('t', self.t)} {select} WHERE {where}"
         return Counter(database.execute(sql).fetchall())
@@ -74,12 +76,24 @@ def drawn(draw: random.Random, strategy: str) -> Drawn:
 
 
 def by_duckdb(
-    asked: Sequence[Drawn], readings: dict[tuple[int, int], dict[str, Any]]
+    asked: Sequence[Drawn],
+    readings: dict[tuple[int, int], dict[str, Any]],
+    unknown: Collection[tuple[int, int]] = (),
 ) -> list[Counter[tuple[Any, ...]]]:
-    """The answers to each, of what motes have read, in their integers."""
+    """The answers to each, of what motes have read, in their integers: of doubles a difference of 8 may be a little less. Where readings
+    are ``unknown``, by mote and epoch, those that hold whatever they were."""
+    nothing = {"temp": None, "light": None}
     table = [
-        {"nodeid": n, "epoch": e, "temp": row["temp"], "light": row["light"], "room": ROOMS[n]}
-        for (n, e), row in readings.items()
+        {
+            "nodeid": n,
+            "epoch": e,
+            "temp": None if row["temp"] is None else Decimal(f"{row['temp']:.2f}"),
+            "light": row["light"],
+            "room": ROOMS[n],
+            "known": known,
+        }
+        for of, known in ((readings, True), (dict.fromkeys(unknown, nothing), False))
+        for (n, e), row in of.items()
     ]
     with duckdb.connect(config={"threads": 1}) as database:
         database.register("readings", pa.Table.from_pylist(table))

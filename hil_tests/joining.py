@@ -45,6 +45,8 @@ LEAD_S = 240
 #: For how long queries run on behind the last epoch that is asked about: its answers climb in rounds that have rows, and what fails in one
 #: goes in the next.
 AFTER_S = 3 * PERIOD_S
+#: Seconds between two looks at the tree, and how many there are at most.
+_LOOK_S, _LOOKS = 300, 6
 #: Bytes that hosts may have for the rows of one query: what is left on each mote is tried from the most on.
 _ROOMS_TRIED = (480, 400, 320, 240, 180, 120)
 
@@ -54,12 +56,14 @@ Readings = dict[tuple[int, int], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one join. ``ours``, ``theirs``: answers of skerry and DuckDB; ``hosted``: pairs that motes joined; ``sent``: rows that these have
-    sent; ``strays``: rows that have come past their host."""
+    """Of one join. ``ours``, ``theirs``: answers of skerry and DuckDB; ``certain``: DuckDB's that hold whatever the readings were that are
+    not known, as a mote had them in its queue when it started anew: one of them may have taken another's place in a window; ``hosted``:
+    pairs that motes joined; ``sent``: rows that these have sent; ``strays``: rows that have come past their host."""
 
     asked: Drawn
     ours: Counter[tuple[Any, ...]]
     theirs: Counter[tuple[Any, ...]]
+    certain: Counter[tuple[Any, ...]]
     wrong: Counter[tuple[Any, ...]]
     hosts: dict[int, tuple[int, tuple[tuple[int, int], ...]]]
     sent: int
@@ -72,9 +76,9 @@ class Outcome:
 
     def told(self) -> str:
         """For people."""
-        lacking = (self.theirs - self.ours).total()
+        lacking = (self.certain - self.ours).total()
         return (
-            f"{self.asked.sql}\n  {self.hosted} pairs at motes; {self.ours.total()} rows, {lacking} of {self.theirs.total()} lack, "
+            f"{self.asked.sql}\n  {self.hosted} pairs at motes; {self.ours.total()} rows, {lacking} of {self.certain.total()} lack, "
             f"{self.strays} past their host"
         )
 
@@ -129,21 +133,36 @@ class Joining:
         sent = {query: len(net.line.of(PacketType.JOINED, query)) for query in running}
         outcomes = []
         for query, (one, mote_query) in running.items():
-            known = dict(readings)
-            if began is not None:
-                # What this query has not sampled, as its mote did not have it yet again, is none of its rows.
-                for mote, epoch in _not_sampled(net, query, *began) & readings.keys():
-                    del known[mote, epoch]
+            # What this query has not sampled, as its mote did not have it yet again, is none of its rows.
+            never = _not_sampled(net, query, *began) if began is not None else set()
+            known = {at: row for at, row in readings.items() if at not in never}
+            every = {(mote, at) for mote in net.motes for at in range(start // PERIOD_S, upto)}
             [theirs] = by_duckdb([one], known)
+            [certain] = by_duckdb([one], known, every - never - known.keys())
             all_told, pairs = told[query]
             ours = Counter({row: n for row, n in all_told.items() if max(row[1], row[3]) < upto})
             ours = Counter({row: n for row, n in ours.items() if {row[:2], row[2:4]} <= known.keys()})
             hosts = hosts_of(mote_query.clauses[-1])
-            outcomes.append(Outcome(one, ours, theirs, ours - theirs, hosts, sent[query], pairs.strays))
+            outcomes.append(
+                Outcome(one, ours, theirs, certain, ours - theirs, hosts, sent[query], pairs.strays)
+            )
         for query in (*running, telling):
             net.line.stop(query)
         before, self.parents = self.parents, _hear(net, self.catalog)
-        return outcomes, readings, before == self.parents
+        stays = before == self.parents
+        if reboots is not None:
+            self._settle()
+        return outcomes, readings, stays
+
+    def _settle(self) -> None:
+        """Waits until two looks find the same tree. A mote that has started anew finds its best parent by and by; the gateway places pairs
+        anew then, where here they stay for a batch."""
+        for _ in range(_LOOKS):
+            before = self.parents
+            self.net.advance(f"{_LOOK_S}s")
+            self.parents = _hear(self.net, self.catalog)
+            if self.parents == before:
+                break
 
     def _placed(self, sql: str, memory: dict[int, int], taken: dict[Way, float], later: int) -> MoteQuery:
         """As many pairs at motes as all have room for beside the other queries; ``later``: bytes that those to come take at least."""
