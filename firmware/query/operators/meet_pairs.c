@@ -190,14 +190,25 @@ uint16_t meet_sent_to(const struct meet *meet, uint8_t mote, uint8_t roles, bool
     return sent;
 }
 
+/* Whether a host joins rows of other motes, which need ways to it; its own it has. */
+static bool joins_others(const struct meet *meet, const uint8_t *host)
+{
+    for (uint8_t i = 0; i < count_of(host); i++)
+        if (meet_half(meet->motes + 2 * pairs_of(host)[i].s) != meet_half(host) ||
+            meet_half(meet->motes + 2 * pairs_of(host)[i].t) != meet_half(host))
+            return true;
+    return false;
+}
+
 uint16_t meet_sent_at_all(const struct meet *meet)
 {
     uint8_t own = own_number(meet), place = 0;
     uint16_t sent = own < meet->motes_count ? meet_sent_to(meet, own, PAIRS_ROLES, true) : 0;
     for (const uint8_t *at = meet->hosts; at < meet->end && place < MEET_HOSTS;
          at = meet_behind(at), place++)
-        if (meet->way == WIRE_PAIRS_FROM_ROOT ? settings()->root && !is_own(at)
-                                              : passes_on_to(at, place))
+        if (meet->way == WIRE_PAIRS_FROM_ROOT
+                ? settings()->root && !is_own(at) && joins_others(meet, at)
+                : passes_on_to(at, place))
             sent = (uint16_t)(sent | 1UL << place);
     return sent;
 }
