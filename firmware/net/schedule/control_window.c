@@ -198,10 +198,11 @@ void control_window_open(void)
     radio_on();
     content_window(slotframe_control_is_common());
     ways_window(slotframe_control_is_common());
-    bool flood = dissemination_waiting() || content_waiting(), ways = ways_waiting(),
-         waits = !flood && !ways && !tree_has_children() && neighbour_count() >= NEIGHBOURS_DENSE;
-    uint16_t from = waits ? LEADERS : 0, to = flood ? CLOCK_MS(4) : ways ? WAYS_OPEN : BEACONS;
-    if (control.beacon_due || flood || ways)
+    bool flood = dissemination_waiting() || content_waiting(), opening = ways_waiting(),
+         leaf = !tree_has_children(),
+         waits = !flood && !opening && leaf && neighbour_count() >= NEIGHBOURS_DENSE;
+    uint16_t from = waits ? LEADERS : 0, to = flood ? CLOCK_MS(4) : opening ? WAYS_OPEN : BEACONS;
+    if (control.beacon_due || flood || opening)
         timer_after(&control.send, (uint16_t)(2 * GUARD_TIME + random_between(from, to)),
                     send_next);
     window_look_after(GUARD_TIME + CLOCK_MS(CONTROL_SHORTEST_MS), quiet);
