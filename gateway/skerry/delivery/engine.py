@@ -28,6 +28,7 @@ from skerry.execution.matching import Part
 from skerry.execution.residual import Residual
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.source_plans import SourcePlan
+from skerry.sensors.readings import Readings
 from skerry.storage.block_files import BlockFiles
 from skerry.storage.log.record import Block
 from skerry.streams.stream import Stream
@@ -56,19 +57,23 @@ class Engine:
         entries: Entries | None = None,
         log: Path | None = None,
         snapshots: WindowSnapshots | None = None,
+        readings: Readings | None = None,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
         it has no longer, of plain streams with some attributes; ``by_utc``: whether windows are of all networks, by UTC, instead of each
         session's own; ``speed``: s of network time in one of UTC's; ``publish``: gets the changes of the users' index, behind
         ``version``; ``files``: what executors matched before what is in memory;
         ``entries``: other ones than this gives users itself; ``log``: the log's directory, of rows that are no motes';
-        ``snapshots``: what is kept of shared windows over a restart."""
+        ``snapshots``: what is kept of shared windows over a restart; ``readings``: of the tables that rows which are no motes' are joined
+        with."""
         self._rows = LogRows(stream, read, compacted, speed)
         self._published = PublishedRows(files, stream) if files is not None else None
         self._subscribers: dict[str, Subscriber] = {}
         self._entries = entries or Entries(publish, version)
         self._sources = (
-            SourceStreams(log, self._rows.read, self._entries, snapshots) if log is not None else None
+            SourceStreams(log, self._rows.read, self._entries, snapshots, readings)
+            if log is not None
+            else None
         )
         self._of_rows = RowUsers(self._rows, self._subscribers, self._entries)
         self._windows = MoteWindows(self._rows, self._subscribers, snapshots, by_utc=by_utc)

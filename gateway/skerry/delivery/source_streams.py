@@ -19,6 +19,7 @@ from skerry.execution.matched import MatchedBatch
 from skerry.execution.source_matching import Asked, delivered
 from skerry.execution.source_rows import SourceRows, read
 from skerry.planner.model.source_plans import SourcePlan
+from skerry.sensors.readings import Readings
 from skerry.storage.log.record import Block
 from skerry.storage.log.source_batches import SourceFiles
 from skerry.storage.log.source_times import SourceTimes
@@ -34,11 +35,12 @@ NEWEST_BATCHES = 1000
 
 
 class SourceUsers:
-    """Whose rows are made of many: windows, and answers from the newest rows. ``path``: the log's directory; ``block``: rows of the log."""
+    """Whose rows are made of many: windows, and answers from the newest rows. ``files``: of the log; ``block``: its rows."""
 
-    def __init__(self, path: Path, block: Callable[[int, int], Block]) -> None:
-        self.files, self._block = SourceFiles(path), block
-        self.windows, self.latest = SourceWindows(SourceTimes(path).before), SourceLatest()
+    def __init__(self, files: SourceFiles, block: Callable[[int, int], Block]) -> None:
+        self.files, self._block = files, block
+        self.windows = SourceWindows(SourceTimes(files.path).before)
+        self.latest = SourceLatest(files.readings)
 
     def add(self, user: str, plan: SourcePlan, first: int, at: int) -> Mapping[Hashable, Any]:
         """A user, of records from ``first`` on; ``at``: the next record that comes here."""
@@ -132,7 +134,7 @@ class _Replay:
 
 class SourceStreams:
     """``path``: the log's directory; ``block``: rows of the log from .. to - 1, those that it still has; ``snapshots``: what is kept over
-    a restart. A part of the engine."""
+    a restart; ``readings``: of the tables that rows are joined with. A part of the engine."""
 
     def __init__(
         self,
@@ -140,10 +142,11 @@ class SourceStreams:
         block: Callable[[int, int], Block],
         entries: Entries,
         snapshots: WindowSnapshots | None = None,
+        readings: Readings | None = None,
     ) -> None:
-        self.files, self._snapshots = SourceFiles(path), snapshots
-        self._path, self._block, self._entries = path, block, entries
-        self.users = SourceUsers(path, block)
+        self.files, self._snapshots = SourceFiles(path, readings), snapshots
+        self._block, self._entries = block, entries
+        self.users = SourceUsers(self.files, block)
         self._ends: dict[str, int] = {}
         self._there: set[str] = set()
         self._replays: dict[str, _Replay] = {}
@@ -243,7 +246,7 @@ class SourceStreams:
 
     def _replay_begun(self, user: str, text: str, plan: SourcePlan, begin: int, first: int) -> _Replay:
         """On the way to row ``first``: with what was kept before it, if anything, or with the first row."""
-        users = SourceUsers(self._path, self._block)
+        users = SourceUsers(self.files, self._block)
         views = users.add(user, plan, begin, begin)
         if user in self._ends:
             users.end(user, self._ends[user])

@@ -28,6 +28,8 @@ def folded_rows(fold: SourceFold, rows: SourceRows) -> pa.Table:
     records = pa.table(
         [pa.array(numbers[begins]), pa.array(np.maximum.reduceat(times, begins))], [NUMBER, TIME]
     )
+    rows = rows.with_tables(fold.lookups)
+    numbers, times = rows.numbers, rows.columns[plans.TIME].cast(pa.int64()).to_numpy()
     places = pc.indices_nonzero(passes(fold.where, rows.columns, len(numbers)))
     taken = {name: column.take(places) for name, column in rows.columns.items()}
     chosen, count = places.to_numpy(), len(places)

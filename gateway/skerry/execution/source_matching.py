@@ -17,6 +17,7 @@ from skerry.execution.range_index import Int64, Places
 from skerry.execution.source_rows import SourceRows, read
 from skerry.planner.model.source_plans import SourceNewest, SourcePlan, Term
 from skerry.planner.model.source_windows import SourceFold
+from skerry.planner.model.table_lookups import Lookups, lookups_from_list, lookups_to_list
 from skerry.sensors.array_calls import column_of
 from skerry.sensors.evaluate import arrow_type, evaluate, passes, schema_of, shown
 from skerry.storage.log.record import Records
@@ -29,32 +30,36 @@ _OWN = "."
 @dataclass(frozen=True, slots=True)
 class SourceView:
     """What users who get the same columns of the same rows have in common: a condition, the columns with their types, and the calls of
-    functions whose values are given back in place of what they are of."""
+    functions whose values are given back in place of what they are of; the tables that rows are joined with before."""
 
     where: Term | None
     columns: tuple[tuple[str, str], ...]
     calls: tuple[Term, ...] = ()
+    lookups: Lookups | None = None
 
     @classmethod
     def of(cls, plan: SourcePlan) -> SourceView:
         """Of a query. What its condition alone needs is not given back."""
         found = {name: kind for output in plan.outputs for name, kind in _typed(output.term)}
         calls = dict.fromkeys(call for output in plan.outputs for call in output.term.calls())
-        return cls(plan.where, tuple(sorted(found.items())), tuple(sorted(calls, key=column_of)))
+        ordered = tuple(sorted(calls, key=column_of))
+        return cls(plan.where, tuple(sorted(found.items())), ordered, plan.lookups)
 
     def to_text(self) -> str:
         """JSON."""
         where = self.where.to_list() if self.where is not None else None
-        return json.dumps([where, self.columns, [call.to_list() for call in self.calls]])
+        calls = [call.to_list() for call in self.calls]
+        return json.dumps([where, self.columns, calls, lookups_to_list(self.lookups)])
 
     @classmethod
     def from_text(cls, text: str) -> SourceView:
         """What :meth:`to_text` wrote."""
-        where, columns, calls = json.loads(text)
+        where, columns, calls, lookups = json.loads(text)
         return cls(
             Term.from_list(where) if where is not None else None,
             tuple((name, kind) for name, kind in columns),
             tuple(map(Term.from_list, calls)),
+            lookups_from_list(lookups),
         )
 
 
@@ -114,8 +119,13 @@ class SourceEntries:
         found = []
         for stream, table in rows.items():
             entries = self._by_stream[stream]
-            views = {entry: view for entry, view in entries.items() if isinstance(view, SourceView)}
-            found += [matched for matched in [_matched(stream, table, views)] if len(matched.hits)]
+            joined: dict[Lookups | None, dict[int, SourceView]] = {}
+            for entry, view in entries.items():
+                if isinstance(view, SourceView):
+                    joined.setdefault(view.lookups, {})[entry] = view
+            for lookups, views in joined.items():
+                matched = _matched(stream, table.with_tables(lookups), views)
+                found += [matched] if len(matched.hits) else []
             for entry, fold in entries.items():
                 if not len(table.numbers):
                     continue
@@ -169,7 +179,9 @@ def _called(call: Term, rows: SourceRows, places: Places) -> pa.Array:
 
 
 def delivered(plan: SourcePlan, rows: SourceRows, places: Places | None = None) -> Delivery | None:
-    """Some rows, or with None those that pass the condition, as a user sees them; None: there are none."""
+    """Some rows, or with None those that pass the condition once they are joined with tables, as a user sees them; None: there are
+    none."""
+    rows = rows if places is not None else rows.with_tables(plan.lookups)
     count = len(rows.numbers)
     if places is None:
         places = pc.indices_nonzero(passes(plan.where, rows.columns, count)).to_numpy()

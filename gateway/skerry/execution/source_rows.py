@@ -9,16 +9,28 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.execution.range_index import Int64
+from skerry.planner.model.table_lookups import Lookups
+from skerry.sensors.looking_up import looked_up
+from skerry.sensors.readings import Readings
 from skerry.storage.log.record import Records
 from skerry.storage.log.source_batches import SourceFiles
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """Rows of one stream in the order of the log; columns that a batch lacks, as they came later, are NULL."""
+    """Rows of one stream in the order of the log; columns that a batch lacks, as they came later, are NULL. ``readings``: of the tables
+    that they are joined with, where anybody may ask for that."""
 
     numbers: Int64
     columns: Mapping[str, pa.Array]
+    readings: Readings | None = None
+
+    def with_tables(self, lookups: Lookups | None) -> SourceRows:
+        """Joined with these tables: each as often as it has partners."""
+        if lookups is None:
+            return self
+        numbers, columns = looked_up(lookups, self.numbers, self.columns, self.readings)
+        return SourceRows(numbers, columns, self.readings)
 
 
 def read(files: SourceFiles, numbers: Int64, records: Records) -> dict[int, SourceRows]:
@@ -31,9 +43,8 @@ def read(files: SourceFiles, numbers: Int64, records: Records) -> dict[int, Sour
         counts = [table.num_rows for _, table in parts]
         whole = together([table for _, table in parts]).combine_chunks()
         columns = {name: _whole(whole.column(name)) for name in whole.column_names}
-        found[stream] = SourceRows(
-            np.repeat(np.array([number for number, _ in parts], np.int64), counts), columns
-        )
+        numbers = np.repeat(np.array([number for number, _ in parts], np.int64), counts)
+        found[stream] = SourceRows(numbers, columns, files.readings)
     return found
 
 

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from skerry.planner.model.source_plans import SourcePlan, Term
 from skerry.sensors.aggregate_states import Merging
 from skerry.sensors.evaluate import evaluate, passes, schema_of, shown
+from skerry.sensors.looking_up import looked_up
+from skerry.sensors.readings import Readings
+
+#: Behind every row that a log will ever have: of it, tables are as they are now.
+LATEST = 1 << 62
 
 
-def answer(plan: SourcePlan, columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
-    """Of so many rows with these columns; one that is not there is NULL in all."""
+def answer(
+    plan: SourcePlan,
+    columns: Mapping[str, pa.Array],
+    count: int,
+    readings: Readings | None = None,
+    number: int = LATEST,
+) -> pa.RecordBatch:
+    """Of so many rows with these columns; one that is not there is NULL in all. They are joined with tables as a row of the log with this
+    number is."""
+    if plan.lookups is not None:
+        columns = columns or {"": pa.nulls(count)}
+        numbers, columns = looked_up(plan.lookups, np.full(count, number, np.int64), columns, readings)
+        count = len(numbers)
     if plan.grouping is None:
         return _chosen(plan, columns, count, plan.where)
     merging = Merging(plan.grouping, plan.where)

@@ -109,14 +109,15 @@ def _alike(args: list[Any], kinds: list[str]) -> list[Any]:
             pa.scalar(None, arrow_type(kind)) if own == plans.NULL else arg
             for arg, own in zip(args, kinds, strict=True)
         ]
+    return [comparable(arg, kind, *kinds) for arg, kind in zip(args, kinds, strict=True)]
+
+
+def comparable(value: Any, kind: str, *kinds: str) -> Any:
+    """What is of one type as it is compared with another, of two; of decimals and integers exactly."""
     if plans.DOUBLE in kinds:
-        return [_double(arg) for arg in args]
-    if set(kinds) == {plans.INT, plans.DECIMAL}:
-        # An integer of 64 bits fits before the point.
-        return [
-            arg.cast(DECIMAL) if kind == plans.INT else arg for arg, kind in zip(args, kinds, strict=True)
-        ]
-    return args
+        return _double(value)
+    # An integer of 64 bits fits before the point.
+    return value.cast(DECIMAL) if kind == plans.INT and plans.DECIMAL in kinds else value
 
 
 def _reckoned(term: Term, args: list[Any]) -> Any:  # noqa: PLR0911 (a case for each kind)

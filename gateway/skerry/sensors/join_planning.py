@@ -7,7 +7,7 @@ left joins.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, get_args
@@ -21,17 +21,19 @@ from skerry.joins.rows import Algorithm
 from skerry.joins.windows import Pair, Window, WindowError
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.plans import Past, QueryPlan
-from skerry.planner.model.source_plans import JoinedTable, JoinPlan, SourcePlan, Term
+from skerry.planner.model.source_plans import JoinedTable, JoinPlan, SourcePlan, Term, all_of, conjuncts
+from skerry.planner.model.table_lookups import Lookups
 from skerry.sensors import mote_streams
 from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
-from skerry.sensors.grouping import grouping, shown_of
+from skerry.sensors.grouping import Shown, grouping, shown_of
 from skerry.sensors.join_conditions import calculated, column_of, type_of
 from skerry.sensors.join_resolver import JoinResolver, aliases_of, of_batches
 from skerry.sensors.join_volume import Volume
+from skerry.sensors.lookup_planning import NO_FILES, Apart, Schemas, lookups_of
 from skerry.sensors.made_streams import made_columns
 from skerry.sensors.never_true import never_true
-from skerry.sensors.outer_joins import all_of, conditions_of, conjuncts, joined_conditions, said_conditions
+from skerry.sensors.outer_joins import conditions_of, joined_conditions, said_conditions
 from skerry.sensors.outputs import outputs_of
 from skerry.sensors.resolver import Resolver
 from skerry.sensors.traffic import TrafficOf
@@ -43,7 +45,7 @@ from skerry.sql.join_windows import is_of_rows, microseconds
 UNNUMBERED = plans.ANSWERS
 
 
-def with_tables(select: ast.Select, tables: Mapping[str, SensorTable]) -> ast.Select:
+def with_tables(select: ast.Select, tables: Collection[str]) -> ast.Select:
     """``FROM SensorTables A, B, C``: B and C follow the table that stands before them."""
     found: list[ast.Table] = []
     for table in select.tables:
@@ -68,23 +70,28 @@ def plan_of_join(
     traffic: TrafficOf | None = None,
     past: Past | None = None,
     made: str = "",
+    *,
+    apart: Apart | None = None,
+    files: Schemas = NO_FILES,
 ) -> QueryPlan:
     """The plan of a query over several of these tables; ``past``: over what has come of them; ``made``: of CREATE STREAM with that name,
-    which may be over one. Raises QueryError."""
+    which may be over one; ``apart``: the tables that its answers are joined with, of which some may be ``files``. Raises QueryError."""
     aliases = tuple(_alias(table, tables, select) for table in select.tables)
     resolver = JoinResolver(aliases[0].table, aliases[0].called, shapes, aliases)
-    shown = shown_of(select, resolver, outputs_of)
-    outputs = shown.outputs
-    names = [one.called for one in aliases]
+    named = resolver if apart is None else replace(resolver, aliases=(*aliases, *apart.tables))
+    shown = shown_of(select, named, outputs_of)
+    outputs, names = shown.outputs, [one.called for one in aliases]
     pushed, left = _pushed(select, aliases, resolver)
     conditioned = conditions_of(left, resolver)
     asked_of = [*conditioned.joining, *conjuncts(conditioned.of_answers)]
     if "" in [one for term in asked_of for one in aliases_of(term)]:
         hint = f"write {names[0]}.time, as an answer's own time comes of its rows"
         raise QueryError("'time' is of several tables", hint, select.where.span if select.where else None)
+    lookups, asked_last = _lookups(apart, named, shown, files, conditioned.of_answers)
+    of_answers = [*shown.of_rows(), *(lookups.terms() if lookups else []), *conjuncts(asked_last)]
     own, where, steps = joined_conditions(conditioned, names, select)
     chosen = {one.called: _static_part(own[one.called], one) for one in aliases}
-    needs = {one.called: _needs(one, [*asked_of, *shown.of_rows()]) for one in aliases}
+    needs = {one.called: _needs(one, [*asked_of, *of_answers]) for one in aliases}
     asked = _questions(select, pushed, needs, aliases)
     streams = {
         one.called: json.dumps(
@@ -94,7 +101,8 @@ def plan_of_join(
         )
         for one in aliases
     }
-    selected = _selected([*shown.of_rows(), *conjuncts(conditioned.of_answers)])
+    of_tables = lookups.own() if lookups is not None else {}
+    selected = {name: term for name, term in _selected(of_answers).items() if name not in of_tables}
     columns = {name: column_of(term, term.type, "") for name, term in selected.items()}
     # What is made of others comes behind its time.
     behind = max(one.table.behind_us for one in aliases)
@@ -145,15 +153,14 @@ def plan_of_join(
         # With FOR motes end at a time of each join's own.
         "alone": bool(asked) and getattr(select.sampling, "duration", None) is not None,
     }
-    of_answers = conditioned.of_answers
     behind = behind if alone else lateness + join.reach_us
     windowed = shown.grouped is not None and shown.grouped.windows
     shape = grouping(select, shown, static=past is not None and not windowed, behind_us=behind)
     if made:
         columns_made = made_columns(outputs, select.items[0].span)
         written = [[name, term.to_list()] for name, term in columns_made.written]
-        spec["made"] = {"written": written, "asked": _listed(of_answers), "behind_us": behind}
-        of_answers, outputs = None, columns_made.read
+        spec["made"] = {"written": written, "asked": _listed(asked_last), "behind_us": behind}
+        asked_last, outputs = None, columns_made.read
     joined = tuple(
         JoinedTable(
             one.called,
@@ -172,13 +179,14 @@ def plan_of_join(
         aliases[0].table.key,
         UNNUMBERED,
         outputs,
-        of_answers,
+        asked_last,
         None,
         shown.order,
         int(select.limit.value) if select.limit is not None else None,
         join=plan,
         grouping=shape,
         made=made,
+        lookups=lookups,
     )
     notes = tuple(note for one in said_conditions(select) for note in never_true(one, joined=True))
     return QueryPlan(
@@ -195,6 +203,15 @@ def plan_of_join(
         sources=source,
         notes=notes,
     )
+
+
+def _lookups(
+    apart: Apart | None, named: JoinResolver, shown: Shown, files: Schemas, of_answers: Term | None
+) -> tuple[Lookups | None, Term | None]:
+    """The tables that answers are joined with, and what is asked of them at last. Raises QueryError."""
+    if apart is None:
+        return None, of_answers
+    return lookups_of(apart, named, shown.of_rows(), files, of_answers)
 
 
 def check_unjoined(select: ast.Select) -> None:
@@ -217,7 +234,7 @@ def _alias(table: ast.Table, tables: Mapping[str, SensorTable], select: ast.Sele
             f"'{table.name.name}' is no table of sensors", f"{guess}joins are of streams", table.name.span
         )
     if found.stream is None:
-        hint = "joins are of streams: what is said of a source stands in its own tuple, as ALTER SENSORS … ADD and UPDATE put it there"
+        hint = "an index that motes store is joined with no stream"
         raise QueryError(f"{found.name} has no stream", hint, table.name.span)
     called = table.called
     if [other.called for other in select.tables].count(called) > 1:

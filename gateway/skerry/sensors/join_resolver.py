@@ -63,6 +63,10 @@ class JoinResolver(Resolver):
         found = one._name(node)
         return Found(of_alias(one.called, found.term), found.unit)
 
+    def in_rows(self, one: Resolver, term: Term) -> Term:
+        """A term over an alias's batches as one over rows."""
+        return of_alias(one.called, term)
+
     def owner(self, node: ast.Name) -> Resolver | None:
         """The alias that a name is of; None: it is the answer's own time. Raises QueryError."""
         before, names = (node.table or "").lower(), [one.called for one in self.aliases]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from skerry.joins.conditions import AllOf, Condition
 from skerry.joins.join import Step, StepKind
 from skerry.planner.model import source_plans as plans
-from skerry.planner.model.source_plans import Term
+from skerry.planner.model.source_plans import Term, all_of, conjuncts
 from skerry.sensors.join_conditions import condition_of
 from skerry.sensors.join_resolver import JoinResolver, aliases_of, of_batches
 from skerry.sensors.resolver import Resolver
@@ -143,21 +143,6 @@ def joined_conditions(
         for place, (kind, parts) in enumerate(conditioned.on, 1)
     ]
     return own, where, tuple(steps)
-
-
-def conjuncts(where: Term | None) -> list[Term]:
-    """What must all be true."""
-    if where is None:
-        return []
-    return [part for arg in where.args for part in conjuncts(arg)] if where.op == "AND" else [where]
-
-
-def all_of(parts: Sequence[Term]) -> Term | None:
-    """All of these; None: there are none."""
-    made: Term | None = None
-    for part in parts:
-        made = part if made is None else Term("AND", plans.BOOLEAN, (made, part))
-    return made
 
 
 def said_conditions(select: ast.Select) -> list[ast.Expression]:

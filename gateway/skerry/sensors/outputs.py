@@ -8,7 +8,7 @@ from skerry.planner.model.source_plans import SourceOutput
 from skerry.sensors import mote_streams
 from skerry.sensors.found import Found
 from skerry.sensors.grouping import GroupedResolver
-from skerry.sensors.join_resolver import JoinResolver, of_alias
+from skerry.sensors.join_resolver import JoinResolver
 from skerry.sensors.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
@@ -43,7 +43,7 @@ def _star(star: ast.Star, resolver: Resolver) -> list[SourceOutput]:
         [one] = _meant(star, (resolver,))
         return [SourceOutput(name, known.term, known.unit) for name, known in _columns(one)]
     return [
-        SourceOutput(f"{one.called}.{name}", of_alias(one.called, known.term), known.unit)
+        SourceOutput(f"{one.called}.{name}", resolver.in_rows(one, known.term), known.unit)
         for one in _meant(star, resolver.aliases)
         for name, known in _columns(one)
     ]

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from skerry.catalog.static_attributes import NO_STATICS, Statics
 from skerry.planner.model import source_plans as plans
+from skerry.planner.model.joined_tables import Tables, TableSchema, Trouble
 from skerry.planner.model.plans import Past, QueryPlan
 from skerry.planner.model.source_plans import WAIT_MS, SourcePlan, Term
-from skerry.sensors import mote_streams
+from skerry.sensors import file_tables, mote_streams
 from skerry.sensors.call_resolver import ShapesOf, no_shapes
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.grouping import aggregates, grouping, shown_of
 from skerry.sensors.join_planning import check_unjoined, plan_of_join, with_tables
+from skerry.sensors.lookup_planning import (
+    NO_FILES,
+    Schemas,
+    are_there,
+    beside,
+    lookups_of,
+    taken_apart,
+)
 from skerry.sensors.mining_planning import plan_of_mining
 from skerry.sensors.never_true import never_true
 from skerry.sensors.outputs import outputs_of
@@ -52,8 +61,11 @@ def plan_of(
     tables: Mapping[str, SensorTable],
     shapes: ShapesOf = no_shapes,
     traffic: TrafficOf | None = None,
+    files: Schemas = NO_FILES,
 ) -> QueryPlan:
-    """The plan of a query over one of these tables. Raises QueryError."""
+    """The plan of a query over one of these tables, or several, of which some may be ``files``. Raises QueryError."""
+    apart = taken_apart(select, tables, files) if are_there(select, tables) else None
+    said, select = select, select if apart is None else apart.streams
     asked = [tables[table.name.name.lower()] for table in select.tables]
     of_motes = any(table.of_motes for table in asked)
     coming = len(select.tables) > 1 and not aggregates(select) and select.history is None
@@ -64,18 +76,25 @@ def plan_of(
     if select.every is not None:
         hint = "leave it out, as it says how often a table function tells what it has found"
         raise QueryError("EVERY is for what is mined", hint, select.every.span)
-    if len(select.tables) > 1:
+    if len(select.tables) > 1 or (apart is not None and of_motes):
+        if select.tables[0].latest is not None:
+            hint = "leave LATEST out, as rows of several meet by their times"
+            raise QueryError("FROM LATEST is of the newest rows of one stream", hint, select.tables[0].latest)
         if select.wait is not None and not aggregates(select):
             raise QueryError("nothing is waited for", _WAIT_HINT, select.wait.span)
-        return plan_of_join(select, tables, shapes, traffic, _past(select))
+        return plan_of_join(select, tables, shapes, traffic, _past(select), apart=apart, files=files)
     check_unjoined(select)
     [of] = select.tables
     table = tables[of.name.name.lower()]
-    resolver = Resolver(table, of.called, shapes)
-    where = resolver.condition(select.where) if select.where is not None else None
+    own = Resolver(table, of.called, shapes)
+    among = beside(own, apart, shapes) if apart is not None else None
+    resolver = among or own
+    where = of_stream = resolver.condition(select.where) if select.where is not None else None
     shown = shown_of(select, resolver, outputs_of)
-    grouped = shown.grouped
-    terms = [*shown.of_rows(), *([where] if where else [])]
+    grouped, lookups = shown.grouped, None
+    if apart is not None and among is not None:
+        lookups, where = lookups_of(apart, among, shown.of_rows(), files, where)
+    terms = [*shown.of_rows(), *([where] if where else []), *(lookups.terms() if lookups else [])]
     windowed, latest = grouped is not None and grouped.windows, of.latest is not None
     if latest and windowed:
         hint = "leave windows out, as it is answered from one row of each source"
@@ -103,17 +122,18 @@ def plan_of(
         None if static else table.stream_number,
         shown.outputs,
         where,
-        _static_part(where, resolver),
+        _static_part(of_stream, own),
         shown.order,
         int(select.limit.value) if select.limit is not None else None,
         grouping=shape,
         latest=latest,
         once=isinstance(select.sampling, ast.Once),
         wait_ms=_wait_ms(select) if latest else WAIT_MS,
+        lookups=lookups,
     )
     past = Past(0, only=True, recorded=True) if static else past
     return QueryPlan(
-        select.text, 0, None, False, False, (), None, None, frozenset(), history=past, sources=source, notes=never_true(select.where)
+        select.text, 0, None, False, False, (), None, None, frozenset(), history=past, sources=source, notes=never_true(said.where)
     )  # fmt: skip
 
 
@@ -125,6 +145,9 @@ def _plan_of_made(
     traffic: TrafficOf | None,
 ) -> QueryPlan:
     """Of CREATE STREAM. Raises QueryError."""
+    if are_there(select, tables):
+        hint = f"make it of streams, and join the table in queries over {name.name}: … FROM {name.name} AS s, table AS t WHERE …"
+        raise QueryError("a stream is made of streams", hint, select.items[0].span)
     if name.name.lower() == _MOTES:
         raise QueryError("motes are called 'sensors'", "take another name", name.span)
     of_motes = any(tables[table.name.name.lower()].of_motes for table in select.tables)
@@ -222,11 +245,12 @@ def planned(
     shapes: ShapesOf = no_shapes,
     traffic: TrafficOf | None = None,
     statics: Statics = NO_STATICS,
+    files: Callable[[], Tables] = dict,
 ) -> QueryPlan | None:
     """The plan of a query over one of these tables, or of a join of streams, of which motes may be one; None: it is over others, or no
     query. ``shapes``: by the name of the table that has them, for functions over arrays; ``traffic``: how fast rows come, by which joins
-    are chosen and refused. One that was asked before is planned again without that. ``statics``: motes' attributes that users have made.
-    Raises QueryError."""
+    are chosen and refused. One that was asked before is planned again without that. ``statics``: motes' attributes that users have made;
+    ``files``: tables that streams may be joined with, beside those. Raises QueryError."""
     creating = stream_statements.parse(text)
     made = creating.name if isinstance(creating, CreateStream) else None
     asked = creating.select if isinstance(creating, CreateStream) else text
@@ -253,7 +277,9 @@ def planned(
             return None  # motes do it: it is a query of theirs
         if isinstance(statement, ast.Select) and statement.of_sensors:
             motes = mote_streams.table_of(statics)
-            found = _planned(with_tables(statement, tables), tables, motes, shapes, traffic, made)
+            of_files = {name: one for name, one in files().items() if name not in tables and name != _MOTES}
+            asked_of = with_tables(statement, {*tables, *of_files})
+            found = _planned(asked_of, tables, motes, shapes, traffic, made, of_files)
         if found is None and made is not None:
             hint = (
                 "make it of tables of sensors, or of other streams, which SHOW SENSORS and SHOW STREAMS list"
@@ -279,11 +305,15 @@ def _planned(
     shapes: ShapesOf,
     traffic: TrafficOf | None,
     made: ast.Name | None,
+    files: Tables,
 ) -> QueryPlan | None:
+    schemas: dict[str, TableSchema] = {}
+
     def plan(tables: Mapping[str, SensorTable]) -> QueryPlan:
+        beside = {**tables, **{name: file_tables.table_of(schema) for name, schema in schemas.items()}}
         if made is not None:
-            return _plan_of_made(select, tables, made, shapes, traffic)
-        return plan_of(select, tables, shapes, traffic)
+            return _plan_of_made(select, beside, made, shapes, traffic)
+        return plan_of(select, beside, shapes, traffic, schemas)
 
     keys = {table.name.name.lower() for table in select.tables}
     mined = any(table.function is not None for table in select.tables)
@@ -292,14 +322,23 @@ def _planned(
     motes = {**tables, _MOTES: of_motes}
     unknown = [table for table in select.tables if table.name.name.lower() not in tables]
     others = [table for table in unknown if table.name.name.lower() != _MOTES]
+    if unknown and keys & tables.keys() <= {_MOTES} and (others or not join):
+        # Motes' own queries are joined with files by others.
+        return None
+    for table in [*others]:
+        found = files.get(table.name.name.lower())
+        if isinstance(found, Trouble):
+            raise QueryError(found.message, found.hint, table.name.span)
+        if found is not None:
+            schemas[table.name.name.lower()] = found
+            others.remove(table)
+            unknown.remove(table)
     if unknown and not others and join:
         return plan(motes)
-    if unknown and keys & tables.keys() <= {_MOTES}:
-        return None
     if unknown:
         unfit = (others or unknown)[0].name
         guess = did_you_mean(unfit.name, [*tables, _MOTES])
-        hint = f"{guess}streams are joined of sensors, which are the motes, and of the tables that SHOW SENSORS lists"
+        hint = f"{guess}streams are joined of sensors, which are the motes, and of the tables that SHOW SENSORS and GET /tables list"
         raise QueryError(f"'{unfit.name}' is no table of sensors", hint, unfit.span)
     try:
         return plan(tables)

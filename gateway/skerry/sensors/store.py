@@ -19,6 +19,7 @@ from skerry.sensors.csv_tuples import counted, read_csv
 from skerry.sensors.definitions import SensorTable, column_of, define
 from skerry.sensors.evaluate import passes
 from skerry.sensors.made_streams import TUPLE
+from skerry.sensors.readings import Readings
 from skerry.sensors.resolver import Resolver
 from skerry.sensors.traffic import Seen
 from skerry.sensors.values import Kept, ValueRefusedError
@@ -100,12 +101,12 @@ class SensorStore:
         """All tables, each with its tuples."""
         return list(self._by_key.values())
 
-    def static_rows(self, plan: SourcePlan) -> pa.RecordBatch:
-        """The answer to a query over static columns. QueryError: the table has gone."""
+    def static_rows(self, plan: SourcePlan, readings: Readings | None = None) -> pa.RecordBatch:
+        """The answer to a query over static columns; ``readings``: of tables that they are joined with. QueryError: the table has gone."""
         found = self._by_key.get(plan.table)
         if found is None:
             raise QueryError(f"table {plan.table} has been dropped", "ask again")
-        return answer(plan, found.columns(), len(found.rows))
+        return answer(plan, found.columns(), len(found.rows), readings)
 
     def shapes(self, name: ast.Text) -> dict[str, list[float]]:
         """The arrays of a table's tuples by their names: its first TEXT and its first array. Raises QueryError."""

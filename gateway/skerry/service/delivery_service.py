@@ -72,8 +72,11 @@ class DeliveryService:
             files=files,
             log=log.path,
             snapshots=snapshots,
+            readings=journal,
         )
         self._joins: dict[str, Joiner] = {}
+        #: Of queries over sources, the readings that their rows are joined with.
+        self._readings: dict[str, list[str]] = {}
         #: Why sources of a query bring nothing.
         #: The answer to a query of an index of what motes store; None: it is of none.
         self.index_rows: Callable[[UserQuery], Any] = lambda _: None
@@ -92,6 +95,7 @@ class DeliveryService:
         joiner = self._joins.pop(query_id, None)
         if joiner is not None:
             self._journal.leave(joiner.names)
+        self._journal.leave(self._readings.pop(query_id, []))
         self.engine.unsubscribe(query_id)
 
     def refresh_feeds(self) -> None:
@@ -139,6 +143,7 @@ class DeliveryService:
 
     def subscribe(self, query: UserQuery) -> None:
         past = None
+        self._want_readings(query)
         if query.plan.history is not None and query.plan.window is not None:
             past = self._history.rows(query.plan, query.created, query.position)
         self.engine.subscribe(query.id, query.plan, query.position, self._joiner(query), past)
@@ -159,6 +164,14 @@ class DeliveryService:
             self._journal.want(joiner.names)
             self._joins[query.id] = joiner
         return self._joins.get(query.id)
+
+    def _want_readings(self, query: UserQuery) -> None:
+        """The tables that rows of sources are joined with are noted from now on, while the query is there."""
+        plan = query.plan.sources
+        if plan is not None and plan.lookups is not None and query.id not in self._readings:
+            # What it was planned with is what its first rows meet.
+            self._readings[query.id] = plan.lookups.readings
+            self._journal.want(plan.lookups.readings)
 
     def paused(self, query: UserQuery) -> str | None:
         """Why a query waits, which goes on where it was as soon as it can; None: it does not."""
@@ -185,6 +198,7 @@ class DeliveryService:
         return Reader(query, begin, self.engine, self._log.path, self.through, self._backlog, past)
 
     def past(self, query: UserQuery) -> PastOf:
+        self._want_readings(query)
         if query.plan.sources is not None and not query.plan.sources.of_motes:
             return self._static(query) if query.plan.sources.stream is None else self._past_of_sources(query)
         joiner = self._joiner(query)
@@ -219,7 +233,7 @@ class DeliveryService:
                 raise UnknownQueryError(query.id)
             rows = self.index_rows(query)
             if rows is None:
-                rows = self._sensors.static_rows(plan)
+                rows = self._sensors.static_rows(plan, self._journal)
             found = [Delivery.of_one(number, rows)] if rows.num_rows and position < number else []
             return found, max(number, position), False
 
@@ -251,7 +265,7 @@ class DeliveryService:
             "id": query.id,
             "user": query.user,
             "sql": query.sql,
-            "tables": [probe.table.schema.to_list() for probe in query.plan.probes],
+            "tables": query.schemas(),
             "statics": [dataclasses.astuple(entry) for entry in query.plan.statics.values()],
             "position": query.position,
             "created": query.created,

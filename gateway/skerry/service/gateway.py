@@ -51,6 +51,7 @@ from skerry.storage.state import DataDirectory, StorageError
 from skerry.storage.state.database import Row
 from skerry.streams.stream import Stream
 from skerry.tables.journal import TableJournal
+from skerry.tables.of_sensors import TablesBeside
 from skerry.tables.store import TableStore
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,9 @@ class Gateway:
             lambda: self._network.streams,
         )  # fmt: skip
         self.tables = TableStore(tables or data / "tables", self.spark.read)
-        self._journal = TableJournal(data, self.tables, lambda: self.log.rows, self._lock)
+        self._journal = TableJournal(
+            data, TablesBeside(self.tables, self.persistence.sensors.tuples, self._lock), lambda: self.log.rows, self._lock
+        )  # fmt: skip
         self.history = HistoryService(
             data,
             self.log,
@@ -135,7 +138,7 @@ class Gateway:
             by_utc=by_utc,
         )
         self._indexes = IndexService(self._network, self._queries)
-        self.sensors.indexes = self._indexes.tables
+        self.sensors.indexes, self.sensors.tables = self._indexes.tables, self.tables.schemas
         self.delivery.index_rows = self._indexes.rows
         self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
         self.pairs = PairService(self._network, self._queries, self._intake.joined)

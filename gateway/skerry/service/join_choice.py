@@ -147,7 +147,8 @@ class JoinChoices:
     def of(self, sql: str, gateways: QueryPlan | None, rates: Rates | None = None) -> Choice | None:
         """What is taken of a query that the gateway plans so, or motes; None: it joins no two motes, or their past. ``rates``: what is
         learnt of it, in place of its user's estimates. Raises QueryError: it cannot be answered in the time that is asked, or by nobody."""
-        join = gateways.sources.join if gateways is not None and gateways.sources is not None else None
+        sources = gateways.sources if gateways is not None else None
+        join = sources.join if sources is not None and sources.lookups is None else None
         if gateways is not None and (join is None or aliases(join) is None or gateways.history is not None):
             return None
         select = parsed(sql)

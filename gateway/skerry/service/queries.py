@@ -98,8 +98,16 @@ class UserQuery:
             "point": self.point.number if self.point is not None else None,
             "srt": json.dumps(self.srt.to_list()) if self.srt is not None else None,
             "stored_index": json.dumps(self.index.to_list()) if self.index is not None else None,
-            "tables": json.dumps([probe.table.schema.to_list() for probe in self.plan.probes]),
+            "tables": json.dumps(self.schemas()),
         }
+
+    def schemas(self) -> list[Any]:
+        """The tables of files that its rows are joined with, as they were when it was planned, for JSON."""
+        found = [probe.table.schema for probe in self.plan.probes]
+        lookups = self.plan.sources.lookups if self.plan.sources is not None else None
+        if lookups is not None:
+            found += [one.schema for one in lookups.tables if one.schema is not None]
+        return [schema.to_list() for schema in found]
 
     def feed_rows(self) -> list[dict[str, Any]]:
         """Its feeds, to be kept."""

@@ -109,7 +109,8 @@ def _plan(
     if at_mote(sql) is not None:
         return plan_gathering(sql, queries.indexes(), places, queries.statics.all()), None
     indexes = {name: table_of(index) for name, index in queries.indexes().items()}
-    asked = planned(sql, {**sensors.tables(), **indexes}, sensors.shapes, statics=queries.statics.all())
+    of_sensors = {**sensors.tables(), **indexes}
+    asked = planned(sql, of_sensors, sensors.shapes, statics=queries.statics.all(), files=lambda: tables)
     if asked is not None:
         return asked, None
     plan = plan_query(sql, queries.points(), tables, queries.statics.all(), restored=True)

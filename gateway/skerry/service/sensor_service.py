@@ -13,6 +13,7 @@ from typing import Any
 
 from skerry.execution.join_sets import member_of
 from skerry.joins.join import Join
+from skerry.planner.model.joined_tables import Tables
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.source_plans import JoinPlan, Term
 from skerry.planner.model.source_windows import SourceGrouping
@@ -65,6 +66,8 @@ class SensorService:
         """``sources``: what may be opened (:mod:`skerry.sources.addresses`)."""
         self._lock, self._queries, self._persistence = lock, queries, persistence
         self.store, self.files, self._statistics, self._allowed = store, data / FILES, statistics, sources
+        #: Tables of files, by name in lower case.
+        self.tables: Callable[[], Tables] = dict
         #: Tables that are indexes of what motes store, by name in lower case.
         self.indexes: Callable[[], dict[str, SensorTable]] = dict
         store.seen = lambda number: statistics.seen(number, time.time())
@@ -202,9 +205,8 @@ class SensorService:
         """The plan of a query over such a table; None: it is over none. Raises QueryError."""
         with self._lock:
             statics = self._queries.statics.all()
-            return planned(
-                sql, {**self.store.tables(), **self.indexes()}, self.store.shapes, self._traffic, statics
-            )
+            tables = {**self.store.tables(), **self.indexes()}
+            return planned(sql, tables, self.store.shapes, self._traffic, statics, self.tables)
 
     def _traffic(self, table: SensorTable, chosen: Term | None) -> Traffic:
         found = self.store.tuples(table.key)

@@ -39,7 +39,7 @@ def matched(log: Path, index_path: Path, partition: LogPartition) -> Iterator[pa
             f"{there} of them there on {socket.gethostname()}: every worker must see the gateway's data directory at the "
             "same path"
         )
-    index = _index_at(index_path, partition.version)
+    index, readings = _index_at(index_path, partition.version)
     numbers = np.concatenate([np.arange(first, first + len(rows)) for first, rows in pieces])
     records = np.concatenate([rows for _, rows in pieces])
     by_stream = record.by_stream(numbers, records)
@@ -47,11 +47,11 @@ def matched(log: Path, index_path: Path, partition: LogPartition) -> Iterator[pa
     first, end = partition.batch
     extent = Extent(first, end, partition.whole, partition.number, partition.count, index.version)
     parts, folded = index.match(by_stream)
-    parts += index.sources.match(SourceFiles(log), numbers, records)
+    parts += index.sources.match(SourceFiles(log, readings), numbers, records)
     yield from blocks_of(extent, streams, parts, folded)
 
 
-def _index_at(path: Path, version: int) -> UsersIndex:
+def _index_at(path: Path, version: int) -> tuple[UsersIndex, TableVersions]:
     """The users' index as of a version, and the readings of tables that rows may meet by now."""
     known = _indexes.get(path)
     if known is None:
@@ -60,4 +60,4 @@ def _index_at(path: Path, version: int) -> UsersIndex:
         _indexes[path] = known
     reader, versions = known
     versions.refresh()
-    return reader.at(version)
+    return reader.at(version), versions

@@ -37,7 +37,8 @@ class Reading:
 @dataclass(frozen=True)
 class Column:
     """A column's values: ``text`` or ``values`` scaled by ``described.digits``, with ``known`` where they are not NULL; of times, seconds
-    of UTC. One with nothing in it, not even a type, is of either kind."""
+    of UTC. One with nothing in it, not even a type, is of either kind. ``exact``: of a table of sensors, which is joined with streams
+    alone, all values in the type that it was declared with, instead of the others."""
 
     described: TableColumn
     values: Int64
@@ -45,6 +46,7 @@ class Column:
     text: pa.Array | None = None
     #: The greatest of its numbers, whatever their signs, scaled as they are.
     most: int = 0
+    exact: pa.Array | None = None
 
     @property
     def type(self) -> str:

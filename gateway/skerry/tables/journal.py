@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 from skerry.storage.replacement import Replacement, sync_directory
 from skerry.tables import table_file
 from skerry.tables.columns import TableError
-from skerry.tables.store import LOOK_S, Table, TableStore
+from skerry.tables.store import LOOK_S, Table
 from skerry.tables.versions import DIRECTORY, NOTES, SUFFIX, Note, TableVersions
 
 log = logging.getLogger(__name__)
@@ -25,11 +26,19 @@ log = logging.getLogger(__name__)
 REPLACED_BYTES = 1 << 30
 
 
+class Tables(Protocol):
+    """What is looked at."""
+
+    def get(self, name: str) -> Table:
+        """A table as it is now; readings have ascending versions. Raises TableError when it is not there."""
+        ...
+
+
 class TableJournal(TableVersions):
     """``rows``: the number of the log's next row, which does not come while ``lock`` is held."""
 
     def __init__(
-        self, data: Path, store: TableStore, rows: Callable[[], int], lock: AbstractContextManager[object]
+        self, data: Path, store: Tables, rows: Callable[[], int], lock: AbstractContextManager[object]
     ) -> None:
         super().__init__(data / DIRECTORY)
         self._store, self._rows, self._appending = store, rows, lock

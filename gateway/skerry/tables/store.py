@@ -25,6 +25,7 @@ from skerry.tables import csv_files, files, jdbc, sqlite
 from skerry.tables.columns import Column, Reading, TableError, columns_of
 from skerry.tables.directory import File, Stamps, shown, stamps
 from skerry.tables.directory import files as files_of
+from skerry.tables.typed_columns import typed
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,11 @@ class Table:
         """For the planner."""
         described = tuple(column.described for column in self.columns.values())
         return TableSchema(self.name, described, tuple(self.troubles.items()))
+
+    def typed(self, name: str, kind: str) -> pa.Array | None:
+        """A column as :func:`skerry.tables.typed_columns.typed` has it; None: there is none either."""
+        column = self.columns.get(name)
+        return None if column is None else typed(column, kind)
 
     def described(self) -> list[dict[str, Any]]:
         """Its columns for people, those that cannot be used behind the others."""

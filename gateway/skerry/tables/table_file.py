@@ -21,11 +21,14 @@ def write(table: Table, file: IO[bytes]) -> None:
     """All of a table, to be read by :func:`read`."""
     arrays, fields = [], []
     for name, column in table.columns.items():
-        array = column.text if column.text is not None else pa.array(column.values, mask=~column.known)
+        array = column.exact if column.exact is not None else column.text
+        if array is None:
+            array = pa.array(column.values, mask=~column.known)
         described = {
             "digits": column.described.digits,
             "kind": column.described.kind.value,
             "most": column.most,
+            "exact": column.exact is not None,
         }
         arrays.append(array)
         fields.append(pa.field(name, array.type, metadata={_KEY: json.dumps(described)}))
@@ -50,6 +53,8 @@ def _column(field: pa.Field, array: pa.Array) -> Column:
     known = json.loads(field.metadata[_KEY])
     described = TableColumn(field.name, known["digits"], ColumnKind(known["kind"]))
     valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if known["exact"]:
+        return Column(described, np.zeros(len(array), np.int64), valid, exact=array)
     if described.kind is ColumnKind.TEXT:
         return Column(described, np.zeros(len(array), np.int64), valid, array)
     values = array.fill_null(0).to_numpy(zero_copy_only=False)
@@ -68,6 +73,8 @@ def same(one: Table, other: Table) -> bool:
 def _same(one: Column, other: Column) -> bool:
     if one.described != other.described or not np.array_equal(one.known, other.known):
         return False
+    if one.exact is not None:
+        return other.exact is not None and bool(one.exact.equals(other.exact))
     if one.text is not None:
         return other.text is not None and bool(one.text.equals(other.text))
     return other.text is None and np.array_equal(one.values[one.known], other.values[other.known])

@@ -80,6 +80,16 @@ class TableVersions:
             if table is not None:
                 yield table
 
+    def met(self, name: str, row: int) -> Iterator[Table]:
+        """The reading of a table that a row of a stream which is no motes' meets, then those before it, the latest first: while a table is
+        not there, or is of no use to a query, rows meet it as it was. A row from before all notes meets the first."""
+        notes = self._notes.get(name, []).copy()
+        at = bisect_right(notes, row, key=lambda note: note.row)
+        for note in (*notes[:at][::-1], *notes[at:]):
+            table = None if note.version is None else self._table(note.version)
+            if table is not None:
+                yield table
+
     def changes(self, names: Collection[str], first: int, last: int) -> list[int]:
         """Rows behind ``first``, up to ``last``, from which on one of these tables is another, ascending."""
         with self._lock:

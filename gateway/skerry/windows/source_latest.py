@@ -20,6 +20,7 @@ from skerry.execution.source_newest import CHOSEN, NUMBER, OWN, SOURCE, TIME, ne
 from skerry.execution.source_rows import SourceRows
 from skerry.planner.model.source_plans import SourceNewest, SourcePlan
 from skerry.sensors.answers import answer
+from skerry.sensors.readings import Readings
 from skerry.windows.kept_sources import (
     NOT_UNDERSTOOD,
     KeptLatest,
@@ -84,9 +85,10 @@ class _Shared:
 
 
 class SourceLatest:
-    """The answers of all users. Not for several threads at once."""
+    """The answers of all users. Not for several threads at once. ``readings``: of the tables that rows are joined with."""
 
-    def __init__(self) -> None:
+    def __init__(self, readings: Readings | None = None) -> None:
+        self._readings = readings
         self._shared: dict[SourcePlan, _Shared] = {}
         self._of_user: dict[str, _Shared] = {}
         self._ends: dict[str, int] = {}
@@ -249,7 +251,7 @@ class SourceLatest:
     ) -> None:
         if not shared.note(batch):
             return
-        rows = self._answer(shared)
+        rows = self._answer(shared, number)
         if shared.last is None or not rows.equals(shared.last):
             shared.last = rows
             changed.append((number, rows))
@@ -266,17 +268,18 @@ class SourceLatest:
     ) -> None:
         del self._ends[user]
         if shared.plan.once:
-            parts["latest of", user] = LatestPart([(number, self._answer(shared))])
+            parts["latest of", user] = LatestPart([(number, self._answer(shared, number))])
             users.add(user)
 
-    def _answer(self, shared: _Shared) -> pa.RecordBatch:
+    def _answer(self, shared: _Shared, number: int) -> pa.RecordBatch:
+        """As of a record, whose tables all rows are joined with."""
         newest = [rows for _, (_, rows) in sorted(shared.rows.items()) if rows is not None]
         columns = {}
         if newest:
             whole = pa.Table.from_batches(newest).combine_chunks()
             columns = {name: whole.column(OWN + name).combine_chunks() for name, _ in shared.newest.columns}
             columns = {name: _flat(column) for name, column in columns.items()}
-        return answer(shared.plan, columns, len(newest))
+        return answer(shared.plan, columns, len(newest), self._readings, number)
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

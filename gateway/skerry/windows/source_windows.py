@@ -200,7 +200,7 @@ class SourceWindows:
         assert grouping is not None
         assert grouping.frame is not None
         assert plan.stream is not None
-        selection = plan.stream, grouping.fold(plan.where), grouping.wait_ms
+        selection = plan.stream, grouping.fold(plan.where, plan.lookups), grouping.wait_ms
         shared = self._shared.get(selection)
         # When a gateway starts again who comes first was first there.
         if shared is None or at < shared.at:
@@ -318,9 +318,8 @@ class SourceWindows:
             return []
         if not later.all():
             mask = pa.array(later)
-            rows = SourceRows(
-                rows.numbers[later], {name: one.filter(mask) for name, one in rows.columns.items()}
-            )
+            columns = {name: one.filter(mask) for name, one in rows.columns.items()}
+            rows = SourceRows(rows.numbers[later], columns, rows.readings)
         return [folded_rows(shared.selection[1], rows)]
 
     def merge(

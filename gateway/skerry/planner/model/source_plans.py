@@ -8,12 +8,13 @@ column its own (``place``), the stream attribute its own, which is the address (
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skerry.planner.model.source_windows import SourceGrouping
+    from skerry.planner.model.table_lookups import Lookups
 
 #: The number of the tuple that a row is of; its time, and when it came (UTC).
 SOURCE, TIME, ARRIVAL = "_source", "_time", "_arrival"
@@ -95,6 +96,21 @@ class Term:
             return
         for arg in self.args:
             yield from arg.calls()
+
+
+def conjuncts(where: Term | None) -> list[Term]:
+    """What must all be true."""
+    if where is None:
+        return []
+    return [part for arg in where.args for part in conjuncts(arg)] if where.op == "AND" else [where]
+
+
+def all_of(parts: Sequence[Term]) -> Term | None:
+    """All of these; None: there are none."""
+    made: Term | None = None
+    for part in parts:
+        made = part if made is None else Term("AND", BOOLEAN, (made, part))
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +213,8 @@ class SourcePlan:
     wait_ms: int = WAIT_MS
     #: The name of the stream that CREATE STREAM makes of it.
     made: str = ""
+    #: The tables that rows, or answers of the join, are joined with before ``where`` is asked; their columns are among those of terms.
+    lookups: Lookups | None = None
 
     def chosen_of(self) -> list[tuple[str, Term | None]]:
         """The tables whose sources it reads, each with the condition by which they are chosen."""
@@ -206,6 +224,9 @@ class SourcePlan:
 
     def reads(self, table: str, column: str | None) -> bool:
         """Whether it needs a table, or a column of it."""
+        for one in self.lookups.tables if self.lookups is not None else ():
+            if one.of_sensors() == table and (column is None or column in dict(one.columns)):
+                return True
         if self.join is None:
             return self.table == table and (column is None or column in self.needs())
         return any(
@@ -229,16 +250,22 @@ class SourcePlan:
         return self.windowed or self.latest
 
     def read_terms(self) -> list[Term]:
-        """Over the stream's columns, all that it asks."""
+        """Over the stream's columns and those of tables, all that it asks."""
         terms = [output.term for output in self.outputs] + [term for term, _ in self.order]
         terms = terms if self.grouping is None else list(self.grouping.terms())
+        terms += self.lookups.terms() if self.lookups is not None else []
         return terms + ([self.where] if self.where is not None else [])
+
+    def read_columns(self) -> dict[str, str]:
+        """The stream's columns that it reads, with their types."""
+        tables = self.lookups.own() if self.lookups is not None else {}
+        columns = (column for term in self.read_terms() for column in term.typed_columns())
+        return {name: kind for name, kind in columns if name not in tables}
 
     @property
     def newest(self) -> SourceNewest:
         """Of a query FROM LATEST, what is to be made of rows for it."""
-        columns = {name: kind for term in self.read_terms() for name, kind in term.typed_columns()}
-        return SourceNewest(self.chosen, tuple(sorted(columns.items())))
+        return SourceNewest(self.chosen, tuple(sorted(self.read_columns().items())))
 
     @property
     def windowed(self) -> bool:
@@ -250,9 +277,11 @@ class SourcePlan:
         return {name for output in self.outputs for name in output.term.columns()}
 
     def needs(self) -> list[str]:
-        """Columns of the stream that its outputs and ``where`` read, each once."""
+        """Columns of the stream that its outputs and conditions read, each once."""
         terms = (
             [output.term for output in self.outputs] if self.grouping is None else list(self.grouping.terms())
         )
         terms += [self.where] if self.where is not None else []
-        return sorted({name for term in terms for name in term.columns()})
+        terms += self.lookups.terms() if self.lookups is not None else []
+        of_tables = self.lookups.own().keys() if self.lookups is not None else set[str]()
+        return sorted({name for term in terms for name in term.columns()} - of_tables)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.frames import Frame, Window
 from skerry.planner.model.source_plans import Term
+from skerry.planner.model.table_lookups import Lookups, lookups_from_list, lookups_to_list
 
 #: Columns of what windows give, which its users' terms read: the end, which revision it is, and by number groups and aggregates.
 END, REVISION, GROUP, AGGREGATE = "_end", "_revision", "_group", "_aggregate"
@@ -73,12 +74,14 @@ class SourceAggregate:
 
 @dataclass(frozen=True, slots=True)
 class SourceFold:
-    """What executors make of a stream's rows: those that ``where`` lets pass, by pane of ``width_ms`` and by group."""
+    """What executors make of a stream's rows: those that ``where`` lets pass, once they are joined with tables, by pane of ``width_ms``
+    and by group."""
 
     where: Term | None
     groups: tuple[Term, ...]
     states: tuple[State, ...]
     width_ms: int
+    lookups: Lookups | None = None
 
     def to_text(self) -> str:
         """JSON."""
@@ -87,12 +90,13 @@ class SourceFold:
             [state.what, state.argument.to_list() if state.argument is not None else None]
             for state in self.states
         ]
-        return json.dumps([where, [term.to_list() for term in self.groups], states, self.width_ms])
+        groups = [term.to_list() for term in self.groups]
+        return json.dumps([where, groups, states, self.width_ms, lookups_to_list(self.lookups)])
 
     @classmethod
     def from_text(cls, text: str) -> SourceFold:
         """What :meth:`to_text` wrote."""
-        where, groups, states, width_ms = json.loads(text)
+        where, groups, states, width_ms, lookups = json.loads(text)
         return cls(
             Term.from_list(where) if where is not None else None,
             tuple(map(Term.from_list, groups)),
@@ -101,6 +105,7 @@ class SourceFold:
                 for what, argument in states
             ),
             width_ms,
+            lookups_from_list(lookups),
         )
 
 
@@ -116,11 +121,11 @@ class SourceGrouping:
     wait_ms: int = WAIT_MS
     revises: bool = False
 
-    def fold(self, where: Term | None) -> SourceFold:
-        """What is to be made of rows for it."""
+    def fold(self, where: Term | None, lookups: Lookups | None = None) -> SourceFold:
+        """What is to be made of rows for it, joined with tables before."""
         states = [State(ROWS), *(state for one in self.aggregates for state in one.states)]
         width = self.frame.width_ms if self.frame is not None else 1
-        return SourceFold(where, self.groups, tuple(dict.fromkeys(states)), width)
+        return SourceFold(where, self.groups, tuple(dict.fromkeys(states)), width, lookups)
 
     def terms(self) -> Iterator[Term]:
         """Over the stream's columns."""

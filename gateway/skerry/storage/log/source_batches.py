@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from skerry.sensors.readings import Readings
 from skerry.storage.log.numbered_files import NumberedFiles
 from skerry.storage.log.record import RECORD, Int64, Kind, Records
 from skerry.storage.log.source_positions import Position, from_text
@@ -64,10 +65,10 @@ class SourceBatch:
 
 
 class SourceFiles:
-    """For readers, in whichever process. ``path``: the log's directory."""
+    """For readers, in whichever process. ``path``: the log's directory; ``readings``: of the tables that rows are joined with."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, readings: Readings | None = None) -> None:
+        self.path, self.readings = path, readings
         self._files = NumberedFiles(path, SUFFIX)
 
     def begins(self) -> list[int]:

@@ -55,7 +55,8 @@ class JoinedPast(SourcePast):
 
     def _answers(self) -> Numbered:
         plan, parts, numbers = self._plan, list[pa.RecordBatch](), [np.empty(0, np.int64)]
-        for rows in self._rows(-1):
+        for came in self._rows(-1):
+            rows = came.with_tables(plan.lookups)
             places = pc.indices_nonzero(passes(plan.where, rows.columns, len(rows.numbers)))
             taken = {name: column.take(places) for name, column in rows.columns.items()}
             arrays = [shown(output.term, taken, len(places)) for output in plan.outputs]
@@ -81,7 +82,7 @@ class JoinedPast(SourcePast):
                     table = columns_of(self._member, answers)
                     number = self._number if upto is None else upto
                     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-                    yield SourceRows(np.full(table.num_rows, number, np.int64), columns)
+                    yield SourceRows(np.full(table.num_rows, number, np.int64), columns, self._readings)
         except StateLimitError as error:
             raise QueryError(str(error), HINT) from None
 

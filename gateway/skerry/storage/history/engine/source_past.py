@@ -5,6 +5,7 @@ same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -21,6 +22,8 @@ from skerry.sql.errors import QueryError
 from skerry.storage.history.engine.finishing import Numbered
 from skerry.storage.history.engine.messages import Question
 from skerry.storage.history.engine.stream_past import StreamPast
+from skerry.tables.versions import DIRECTORY as TABLES
+from skerry.tables.versions import TableVersions
 from skerry.windows.source_panes import SourcePanes, TooManyError, records_of
 from skerry.windows.source_windows import TOO_MANY, SourceWindowPart, SourceWindowView
 
@@ -37,8 +40,9 @@ class SourcePast:
     def __init__(self, question: Question, ends: Callable[[], bool]) -> None:
         assert question.plan.sources is not None
         self._question, self._plan, self._ends = question, question.plan.sources, ends
-        terms = [*self._plan.read_terms()]
-        self._columns = {name: kind for term in terms for name, kind in term.typed_columns()}
+        self._columns = self._plan.read_columns()
+        tables = Path(question.sources.log).parent / TABLES
+        self._readings = TableVersions(tables) if self._plan.lookups is not None else None
         self._number = max(question.sources.end - 1, 0)
 
     def whole(self) -> Numbered | None:
@@ -57,7 +61,8 @@ class SourcePast:
     def piece(self) -> tuple[Numbered, int, bool]:
         """The next rows, in the order of the log, the position reached, and whether more may follow."""
         plan, parts, numbers, count = self._plan, list[pa.RecordBatch](), list[np.ndarray](), 0
-        for rows in self._rows(self._question.position):
+        for came in self._rows(self._question.position):
+            rows = came.with_tables(plan.lookups)
             places = pc.indices_nonzero(passes(plan.where, rows.columns, len(rows.numbers)))
             taken = {name: column.take(places) for name, column in rows.columns.items()}
             arrays = [shown(output.term, taken, len(places)) for output in plan.outputs]
@@ -65,7 +70,7 @@ class SourcePast:
             numbers.append(rows.numbers[places.to_numpy()])
             count += len(places)
             if count >= self._question.piece:
-                return (np.concatenate(numbers), joined(plan, parts)), int(rows.numbers[-1]), True
+                return (np.concatenate(numbers), joined(plan, parts)), int(came.numbers[-1]), True
         found = np.concatenate([np.empty(0, np.int64), *numbers])
         return (found, joined(plan, parts)), max(self._number, self._question.position), False
 
@@ -74,7 +79,8 @@ class SourcePast:
     def _groups(self) -> pa.RecordBatch:
         assert self._plan.grouping is not None
         merging = Merging(self._plan.grouping, self._plan.where)
-        for rows in self._rows(-1):
+        for came in self._rows(-1):
+            rows = came.with_tables(self._plan.lookups)
             merging.add(rows.columns, len(rows.numbers))
             if len(merging) > self._question.most:
                 raise QueryError(f"this past has more than {self._question.most:,} groups", HINT)
@@ -84,7 +90,7 @@ class SourcePast:
         grouping, since_ms = self._plan.grouping, self._question.since_ms
         assert grouping is not None
         assert grouping.frame is not None
-        fold, slide = grouping.fold(self._plan.where), grouping.frame.slide_ms
+        fold, slide = grouping.fold(self._plan.where, self._plan.lookups), grouping.frame.slide_ms
         panes = SourcePanes(fold, _FOREVER_MS, None)
         key = panes.want(grouping.frame, 0 if grouping.frame.is_bounded else -(-since_ms // slide) * slide)
         try:
@@ -99,14 +105,15 @@ class SourcePast:
     def _ordered(self) -> pa.RecordBatch:
         plan, kept_rows, count = self._plan, list[pa.Table](), 0
         names = [f"o{i}" for i in range(len(plan.outputs))]
-        for rows in self._rows(-1):
+        for came in self._rows(-1):
+            rows = came.with_tables(plan.lookups)
             places = pc.indices_nonzero(passes(plan.where, rows.columns, len(rows.numbers)))
             taken = {name: column.take(places) for name, column in rows.columns.items()}
             by = {f"by{i}": evaluate(term, taken, len(places)) for i, (term, _) in enumerate(plan.order)}
             own = [shown(output.term, taken, len(places)) for output in plan.outputs]
             # Of equal rows that comes first which came first.
-            came = pa.array(np.arange(count, count + len(places)))
-            kept_rows.append(pa.table([*by.values(), came, *own], [*by, "came", *names]))
+            order = pa.array(np.arange(count, count + len(places)))
+            kept_rows.append(pa.table([*by.values(), order, *own], [*by, "came", *names]))
             count += len(places)
             if sum(table.num_rows for table in kept_rows) > max(_ORDERED_ROWS, 2 * (plan.limit or 0)):
                 kept_rows = [self._first(pa.concat_tables(kept_rows))]
@@ -133,9 +140,10 @@ class SourcePast:
     def _rows(self, position: int) -> Iterator[SourceRows]:
         """Those behind a row of the log, in order; a record's are in one part."""
         assert self._plan.stream is not None
-        return StreamPast(self._question.sources, self._plan.stream, self._columns, self._check).rows(
-            position
+        past = StreamPast(
+            self._question.sources, self._plan.stream, self._columns, self._check, self._readings
         )
+        return past.rows(position)
 
     def _check(self) -> None:
         if self._ends():

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from skerry.execution.source_rows import SourceRows
 from skerry.planner.model import source_plans as plans
 from skerry.sensors.evaluate import MOMENT, arrow_type
+from skerry.sensors.readings import Readings
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.engine.messages import SourceFile, Sources
 from skerry.storage.history.source_layout import ROW, TIME, begins, kept, rows_of_log
@@ -26,12 +27,17 @@ _STEP = 8192
 
 class StreamPast:
     """``columns``: with their types those of the stream's batches that are wanted; ``check``: raises what it likes when nobody waits any
-    longer."""
+    longer; ``readings``: of the tables that rows are joined with."""
 
     def __init__(
-        self, sources: Sources, stream: int, columns: Mapping[str, str], check: Callable[[], None]
+        self,
+        sources: Sources,
+        stream: int,
+        columns: Mapping[str, str],
+        check: Callable[[], None],
+        readings: Readings | None = None,
     ) -> None:
-        self._sources, self._stream, self._check = sources, stream, check
+        self._sources, self._stream, self._check, self._readings = sources, stream, check, readings
         # The rows' own time is read in any case.
         self._columns = {name: kind for name, kind in columns.items() if name != plans.TIME}
         begin = begins(stream)
@@ -110,7 +116,7 @@ class StreamPast:
             }
             columns[plans.TIME] = table.column(TIME)
             flat = {name: pa.concat_arrays(column.chunks) for name, column in columns.items()}
-            yield SourceRows(table.column(ROW).to_numpy(), flat)
+            yield SourceRows(table.column(ROW).to_numpy(), flat, self._readings)
 
 
 def _apart(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
