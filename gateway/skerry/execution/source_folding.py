@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skerry.execution.matched import HIT, Matched
-from skerry.execution.source_rows import SourceRows
+from skerry.execution.source_rows import JOINED_ROWS, SourceRows
 from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_windows import SourceFold
 from skerry.sensors.evaluate import evaluate, passes
@@ -28,7 +28,16 @@ def folded_rows(fold: SourceFold, rows: SourceRows) -> pa.Table:
     records = pa.table(
         [pa.array(numbers[begins]), pa.array(np.maximum.reduceat(times, begins))], [NUMBER, TIME]
     )
-    rows = rows.with_tables(fold.lookups)
+    parts = (rows,) if fold.lookups is None else rows.parts(JOINED_ROWS)
+    cells = [_cells(fold, part.with_tables(fold.lookups)) for part in parts]
+    found = pa.concat_tables([records, *cells], promote_options="default")
+    # The sort is not said to be stable.
+    order = np.lexsort([np.arange(found.num_rows), found.column(NUMBER).to_numpy()])
+    return found.take(pa.array(order))
+
+
+def _cells(fold: SourceFold, rows: SourceRows) -> pa.Table:
+    """By record, pane and group what is kept of rows that pass."""
     numbers, times = rows.numbers, rows.columns[plans.TIME].cast(pa.int64()).to_numpy()
     places = pc.indices_nonzero(passes(fold.where, rows.columns, len(numbers)))
     taken = {name: column.take(places) for name, column in rows.columns.items()}
@@ -38,11 +47,7 @@ def folded_rows(fold: SourceFold, rows: SourceRows) -> pa.Table:
         PANE: pa.array(times[chosen] // (1000 * fold.width_ms)),
         **{f"g{i}": normal(evaluate(term, taken, count)) for i, term in enumerate(fold.groups)},
     }
-    cells = folded(keys, fold.states, taken, count)
-    found = pa.concat_tables([records, cells], promote_options="default")
-    # The sort is not said to be stable.
-    order = np.lexsort([np.arange(found.num_rows), found.column(NUMBER).to_numpy()])
-    return found.take(pa.array(order))
+    return folded(keys, fold.states, taken, count)
 
 
 def matched(entry: int, fold: SourceFold, rows: SourceRows) -> Matched:

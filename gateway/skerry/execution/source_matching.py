@@ -14,7 +14,7 @@ from skerry.execution import source_folding, source_newest
 from skerry.execution.deliveries import Delivery
 from skerry.execution.matched import HIT, Matched
 from skerry.execution.range_index import Int64, Places
-from skerry.execution.source_rows import SourceRows, read
+from skerry.execution.source_rows import JOINED_ROWS, SourceRows, read
 from skerry.planner.model.source_plans import SourceNewest, SourcePlan, Term
 from skerry.planner.model.source_windows import SourceFold
 from skerry.planner.model.table_lookups import Lookups, lookups_from_list, lookups_to_list
@@ -124,8 +124,9 @@ class SourceEntries:
                 if isinstance(view, SourceView):
                     joined.setdefault(view.lookups, {})[entry] = view
             for lookups, views in joined.items():
-                matched = _matched(stream, table.with_tables(lookups), views)
-                found += [matched] if len(matched.hits) else []
+                for part in (table,) if lookups is None else table.parts(JOINED_ROWS):
+                    matched = _matched(stream, part.with_tables(lookups), views)
+                    found += [matched] if len(matched.hits) else []
             for entry, fold in entries.items():
                 if not len(table.numbers):
                     continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,9 @@ from skerry.sensors.readings import Readings
 from skerry.storage.log.record import Records
 from skerry.storage.log.source_batches import SourceFiles
 
+#: Rows that are joined with tables at a time: each may have many partners.
+JOINED_ROWS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
@@ -24,6 +27,21 @@ class SourceRows:
     numbers: Int64
     columns: Mapping[str, pa.Array]
     readings: Readings | None = None
+
+    def parts(self, rows: int) -> Iterator[SourceRows]:
+        """The same in parts of so many rows, or of one record with more; one at least."""
+        begin, count = 0, len(self.numbers)
+        while not begin or begin < count:
+            end = count
+            if begin + rows < count:
+                cut = self.numbers[begin + rows]
+                end = int(self.numbers.searchsorted(cut))
+                end = end if end > begin else int(self.numbers.searchsorted(cut, "right"))
+            columns = {name: column.slice(begin, end - begin) for name, column in self.columns.items()}
+            yield SourceRows(self.numbers[begin:end], columns, self.readings)
+            if end == count:
+                return
+            begin = end
 
     def with_tables(self, lookups: Lookups | None) -> SourceRows:
         """Joined with these tables: each as often as it has partners."""

@@ -27,6 +27,8 @@ Int64 = npt.NDArray[np.int64]
 Columns = Mapping[str, pa.Array]
 #: Pairs whose condition is asked at a time.
 _PAIRS = 1_000_000
+#: So many rows of a table may have what a row of the stream is looked up by, so that nobody holds up others.
+PARTNERS_MAXIMUM = 5_000
 #: Tables whose keys are kept in order, of all queries of a process.
 _KEPT = 64
 
@@ -44,7 +46,8 @@ class _Keyed:
     first: Int64
 
 
-_kept: OrderedDict[tuple[int, int, TableLookup], tuple[Reading, _Keyed]] = OrderedDict()
+#: By table and object: what was made of a reading, or why nothing can be.
+_kept: OrderedDict[tuple[TableLookup, int], tuple[Reading, _Keyed | str]] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -96,24 +99,46 @@ def _joined(
     return numbers[rows], columns
 
 
+def misfit(lookup: TableLookup, reading: Reading) -> str | None:
+    """Why rows cannot be joined with a reading; None: they can."""
+    found = _prepared(lookup, reading)
+    return found if isinstance(found, str) else None
+
+
 def _keyed(lookup: TableLookup, row: int, readings: Readings | None) -> _Keyed:
     """The table as a row of the log meets it; one that was never there has no rows."""
     for reading in readings.met(lookup.reading, row) if readings is not None else ():
-        known = id(readings), reading.version, lookup
-        with _lock:
-            kept = _kept.get(known)
-            if kept is not None and kept[0] is reading:
-                _kept.move_to_end(known)
-                return kept[1]
-        columns = {name: reading.typed(name, kind) for name, kind in lookup.columns}
-        if all(column is not None for column in columns.values()):
-            found = _made(lookup, columns, reading.rows)
-            with _lock:
-                _kept[known] = reading, found
-                while len(_kept) > _KEPT:
-                    _kept.popitem(last=False)
+        found = _prepared(lookup, reading)
+        if not isinstance(found, str):
             return found
     return _made(lookup, {name: pa.nulls(0, arrow_type(kind)) for name, kind in lookup.columns}, 0)
+
+
+def _prepared(lookup: TableLookup, reading: Reading) -> _Keyed | str:
+    """What rows find partners by, or why they cannot."""
+    known = lookup, id(reading)
+    with _lock:
+        kept = _kept.get(known)
+        if kept is not None and kept[0] is reading:
+            _kept.move_to_end(known)
+            return kept[1]
+    found: _Keyed | str
+    columns = {name: reading.typed(name, kind) for name, kind in lookup.columns}
+    lacking = next((name for name, column in columns.items() if column is None), None)
+    if lacking is not None:
+        found = f"column {lacking} is no longer {dict(lookup.columns)[lacking].upper()}, or gone"
+    else:
+        found = _made(lookup, columns, reading.rows)
+        most = int(np.diff(found.first).max(initial=0))
+        if most > PARTNERS_MAXIMUM:
+            found = (
+                f"a row would be compared with {most:,} of its rows, and at most {PARTNERS_MAXIMUM:,} may be"
+            )
+    with _lock:
+        _kept[known] = reading, found
+        while len(_kept) > _KEPT:
+            _kept.popitem(last=False)
+    return found
 
 
 def _made(lookup: TableLookup, read: Mapping[str, pa.Array], rows: int) -> _Keyed:
@@ -146,6 +171,12 @@ def _equality(lookup: TableLookup) -> tuple[Term, Term] | None:
             if of_table and all(of_table) and not any(_is_own(lookup, name) for name in outer.columns()):
                 return inner, outer
     return None
+
+
+def found_by(lookup: TableLookup) -> list[str]:
+    """The table's columns by which its rows are found; [] where each is compared with all."""
+    equality = _equality(lookup)
+    return [] if equality is None else list(dict.fromkeys(equality[0].columns()))
 
 
 def _is_own(lookup: TableLookup, column: str) -> bool:

@@ -322,8 +322,9 @@ def _planned(
     motes = {**tables, _MOTES: of_motes}
     unknown = [table for table in select.tables if table.name.name.lower() not in tables]
     others = [table for table in unknown if table.name.name.lower() != _MOTES]
-    if unknown and keys & tables.keys() <= {_MOTES} and (others or not join):
-        # Motes' own queries are joined with files by others.
+    # Motes' own queries are joined with files by others, unless motes meet each other in windows.
+    of_files = bool(select.windows) and all(table.name.name.lower() in files for table in others)
+    if unknown and keys & tables.keys() <= {_MOTES} and (not join or (others and not of_files)):
         return None
     for table in [*others]:
         found = files.get(table.name.name.lower())

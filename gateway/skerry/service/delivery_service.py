@@ -31,8 +31,8 @@ from skerry.storage.log.source_times import SourceTimes
 from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
-from skerry.tables.journal import TableJournal
-from skerry.tables.store import TableStore
+from skerry.tables.journal import TableJournal, Tables
+from skerry.tables.lookup_checks import trouble_of
 
 
 class DeliveryService:
@@ -46,7 +46,7 @@ class DeliveryService:
         network: Networks,
         queries: Queries,
         history: HistoryService,
-        tables: TableStore,
+        tables: Tables,
         journal: TableJournal,
         persistence: Persistence,
         sensors: SensorStore,
@@ -183,8 +183,16 @@ class DeliveryService:
             return str(error)
         subscriber = self.engine.subscriber(query.id)
         trouble = subscriber.buffer.trouble if subscriber is not None else None
-        trouble = trouble or self.source_trouble(query)
+        trouble = trouble or self.source_trouble(query) or self._tables_trouble(query)
         return trouble or self._history.waits(query.id)
+
+    def _tables_trouble(self, query: UserQuery) -> str | None:
+        """Why rows of sources go on meeting a table as it was; None: they meet all as they are."""
+        plan = query.plan.sources
+        why = (
+            trouble_of(plan.lookups, self._tables) if plan is not None and plan.lookups is not None else None
+        )
+        return None if why is None else f"{why}; rows meet it as it was"
 
     def reader(self, query: UserQuery, position: int | None) -> Reader:
         """For one reader of a query, who has come to a row of the log; None: from the beginning."""

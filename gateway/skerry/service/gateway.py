@@ -103,9 +103,8 @@ class Gateway:
             lambda: self._network.streams,
         )  # fmt: skip
         self.tables = TableStore(tables or data / "tables", self.spark.read)
-        self._journal = TableJournal(
-            data, TablesBeside(self.tables, self.persistence.sensors.tuples, self._lock), lambda: self.log.rows, self._lock
-        )  # fmt: skip
+        beside = TablesBeside(self.tables, self.persistence.sensors.tuples, self._lock)
+        self._journal = TableJournal(data, beside, lambda: self.log.rows, self._lock)
         self.history = HistoryService(
             data,
             self.log,
@@ -119,14 +118,15 @@ class Gateway:
         )
         statistics = SourceStatistics()
         self.sensors = SensorService(
-            self._lock, data, self._queries, self.persistence, self.persistence.sensors, statistics, sources
-        )
+            self._lock, data, self._queries, self.persistence, self.persistence.sensors, statistics, sources, beside,
+            self.tables.schemas,
+        )  # fmt: skip
         self.delivery = DeliveryService(
             self.log,
             self._network,
             self._queries,
             self.history,
-            self.tables,
+            beside,
             self._journal,
             self.persistence,
             self.sensors.store,
@@ -138,7 +138,7 @@ class Gateway:
             by_utc=by_utc,
         )
         self._indexes = IndexService(self._network, self._queries)
-        self.sensors.indexes, self.sensors.tables = self._indexes.tables, self.tables.schemas
+        self.sensors.indexes = self._indexes.tables
         self.delivery.index_rows = self._indexes.rows
         self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
         self.pairs = PairService(self._network, self._queries, self._intake.joined)
@@ -171,8 +171,7 @@ class Gateway:
         self.inventory.of_sources = self.sources.tables
         self.delivery.source_trouble = self.sources.trouble_of
         self.delivery.feeds_changed = self.joins.feeds_changed
-        most = (retention or Retention()).log_bytes
-        self._upkeep = BlockUpkeep(self._files, lambda: self.log.first, most)
+        self._upkeep = BlockUpkeep(self._files, lambda: self.log.first, (retention or Retention()).log_bytes)
         self.workers = ApiWorkers(self._queries, self.delivery)
         self.ingest = IngestService(
             self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._queries, self.queries,

@@ -13,11 +13,13 @@ from typing import Any
 
 from skerry.execution.join_sets import member_of
 from skerry.joins.join import Join
-from skerry.planner.model.joined_tables import Tables
+from skerry.planner.model.joined_tables import Tables as Schemas
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.source_plans import JoinPlan, Term
 from skerry.planner.model.source_windows import SourceGrouping
+from skerry.planner.model.table_lookups import TableLookup
 from skerry.sensors.definitions import SensorTable
+from skerry.sensors.looking_up import found_by
 from skerry.sensors.made_streams import table_of
 from skerry.sensors.planning import planned
 from skerry.sensors.store import Done, SensorStore, Tuples
@@ -33,6 +35,8 @@ from skerry.sql.sensor_statements import Copy, Insert, Update
 from skerry.sql.stream_statements import CreateStream, DropStream, ShowStreams
 from skerry.sql.units import duration_text
 from skerry.storage.state import StorageError
+from skerry.tables.journal import Tables
+from skerry.tables.lookup_checks import trouble_of
 
 #: The folder in the data directory that COPY and sources read files from.
 FILES = "streams"
@@ -62,12 +66,14 @@ class SensorService:
         store: SensorStore,
         statistics: SourceStatistics,
         sources: Sequence[str],
+        tables: Tables,
+        schemas: Callable[[], Schemas],
     ) -> None:
-        """``sources``: what may be opened (:mod:`skerry.sources.addresses`)."""
+        """``sources``: what may be opened (:mod:`skerry.sources.addresses`); ``tables``: that streams may be joined with, ``schemas``:
+        those of files by name in lower case."""
         self._lock, self._queries, self._persistence = lock, queries, persistence
         self.store, self.files, self._statistics, self._allowed = store, data / FILES, statistics, sources
-        #: Tables of files, by name in lower case.
-        self.tables: Callable[[], Tables] = dict
+        self._tables, self._schemas = tables, schemas
         #: Tables that are indexes of what motes store, by name in lower case.
         self.indexes: Callable[[], dict[str, SensorTable]] = dict
         store.seen = lambda number: statistics.seen(number, time.time())
@@ -138,8 +144,13 @@ class SensorService:
     def explain(self, plan: QueryPlan) -> dict[str, Any]:
         """What would be opened for a query, and its notes."""
         described = self._explained(plan)
-        lines = [described["text"], *(f"note: {note}" for note in plan.notes)]
-        return {**described, "notes": list(plan.notes), "text": "\n".join(lines)}
+        sources, notes = plan.sources, list(plan.notes)
+        lookups = sources.lookups.tables if sources is not None and sources.lookups is not None else ()
+        if sources is not None and sources.made.lower() in self.store.tables():
+            notes.append(f"there is a table '{sources.made}' already, so that CREATE STREAM would be refused")
+        lines = [described["text"], *map(_said, lookups), *(f"note: {note}" for note in notes)]
+        tables = [one.shown for one in lookups]
+        return {**described, "tables": tables, "notes": notes, "text": "\n".join(lines)}
 
     def _explained(self, plan: QueryPlan) -> dict[str, Any]:
         """What would be opened for a query."""
@@ -206,11 +217,25 @@ class SensorService:
         with self._lock:
             statics = self._queries.statics.all()
             tables = {**self.store.tables(), **self.indexes()}
-            return planned(sql, tables, self.store.shapes, self._traffic, statics, self.tables)
+            plan = planned(sql, tables, self.store.shapes, self._traffic, statics, self._schemas)
+            lookups = plan.sources.lookups if plan is not None and plan.sources is not None else None
+            why = trouble_of(lookups, self._tables) if lookups is not None else None
+            if why is not None:
+                hint = "join it by what tells its rows apart, or mend the table"
+                raise QueryError(why, hint)
+            return plan
 
     def _traffic(self, table: SensorTable, chosen: Term | None) -> Traffic:
         found = self.store.tuples(table.key)
         return self._statistics.traffic(table.number, found.chosen(chosen) if found is not None else [])
+
+
+def _said(lookup: TableLookup) -> str:
+    """How rows find those of a table."""
+    of = f"table {lookup.shown}" + ("" if lookup.shown == lookup.called else f" as {lookup.called}")
+    by = found_by(lookup)
+    how = f"found by {', '.join(by)}" if by else "each row is compared with all of its rows"
+    return f"then joined with {of}: {how}" + ("; NULLs where there is none" if lookup.left else "")
 
 
 def _waits(join: Join) -> list[str]:

@@ -28,6 +28,7 @@ from gateway.tests.joins.test_joins_with_motes import (
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
+from gateway.tests.sources.one_source import rows
 from skerry.joins.join import StepKind
 from skerry.service.gateway import Gateway
 from skerry.service.queries import UserQuery
@@ -180,3 +181,47 @@ def answers(
     return Counter(
         {row: count for row, count in found.items() if int(str(row[0])) <= latest - one.asked.lateness_us}
     )
+
+
+#: Rows of motes, and answers of two, joined with tables; and what DuckDB is asked of the same rows.
+WITH_TABLES = {
+    "SELECT time, s.nodeid, s.epoch, r.name FROM sensors s LEFT JOIN rooms r ON r.node = s.nodeid AND s.light > 50 SAMPLE PERIOD 1 s":
+        "SELECT s.time, s.nodeid, s.epoch, r.name FROM sampled s LEFT JOIN rooms r ON r.node = s.nodeid AND s.light > 50",
+    "SELECT time, s.nodeid AS one, t.nodeid AS other, s.epoch, l.label, r.name FROM sensors s, sensors t, limits l, rooms r WINDOW 500 ms "
+    "WHERE s.epoch = t.epoch AND s.nodeid < t.nodeid AND l.node = t.nodeid AND r.node >= s.nodeid LATENESS 3 s SAMPLE PERIOD 1 s":
+        "SELECT greatest(s.time, t.time), s.nodeid, t.nodeid, s.epoch, l.label, r.name FROM sampled s, sampled t, limits l, rooms r "
+        "WHERE s.epoch = t.epoch AND s.nodeid < t.nodeid AND l.node = t.nodeid AND r.node >= s.nodeid",
+}  # fmt: skip
+
+
+def test_rows_of_motes_and_answers_of_two_are_joined_with_tables(
+    peer: RootPeer, tmp_path: Path, drawn_seed: int
+) -> None:
+    chance, connection = random.Random(drawn_seed), duckdb.connect()
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "limits.csv").write_text("node,label\n2,two\n3,three\n3,again\n")
+    connection.execute(f"CREATE TABLE limits AS FROM '{tmp_path}/tables/limits.csv'")
+    values = "(1, 'hall'), (3, 'roof'), (3, 'cellar'), (NULL, 'none')"
+    connection.execute(f"CREATE TABLE rooms AS FROM (VALUES {values}) AS v(node, name)")
+    with opened(peer, tmp_path) as gateway:
+        ask_of_weather(gateway)
+        gateway.queries.ask("CREATE SENSORS rooms (node INT, name TEXT)", "ada")
+        gateway.queries.ask(f"INSERT INTO rooms VALUES {values}", "ada")
+        queries = [ask(gateway, sql) for sql in WITH_TABLES]
+        wait_for(lambda: peer.programs().keys() >= {stream.query for stream in now_running(gateway)})
+        running = Running(tmp_path)
+        start = max(codec.decode_program(program).start for program in peer.programs().values())
+        for epoch in range(start, start + EPOCHS):
+            bring(peer, gateway, chance, epoch, gateway.sensors.store.tables()["weather"].number)
+        while go_on(running, gateway):
+            pass
+        for query, sql in zip(queries, WITH_TABLES.values(), strict=True):
+            question = questions_of(gateway, query)[0]
+            sampled = mote_oracle.rows_of_motes(gateway.log.path, question.feeds, gateway._network.streams)
+            connection.register("sampled", sampled)
+            expected = Counter(connection.sql(sql).fetchall())
+            found = Counter(
+                (round(time.timestamp() * 1e6), *others) for time, *others in rows(gateway, query)
+            )
+            assert found == expected, f"seed {drawn_seed}: {query.sql}"
+            assert expected.total() > EPOCHS

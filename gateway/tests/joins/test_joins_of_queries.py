@@ -38,6 +38,14 @@ COUNTED = (
     )
     + " GROUP BY a.reading.gas WAIT 0 s"
 )
+#: Its answers joined with a table of a file, and rows of one stream with one of sensors.
+LABELLED = SELECT.replace("c.level", "c.level, l.label", 1).replace(
+    " WINDOW", " LEFT JOIN labels l ON l.gas = a.gas AND c.level > l.least WINDOW", 1
+)
+LABELS = [("CH4", 4, None), ("CH4", 9, "methane"), ("CO", 3.5, "carbon"), ("CO", 5, "carbon")]
+FLOORS = (
+    "SELECT d.level, r.floor FROM detectors d, rooms r WHERE r.name = d.place AND d.id = 1 AND d.gas = 'CO'"
+)
 ENDING = (
     "SELECT a.level AS one, b.level AS other FROM detectors a, b WINDOW 1 ROWS WHERE a.id = 11 AND b.id = 12"
 )
@@ -70,9 +78,11 @@ def test_a_join_of_three_detectors_streams_back_also_after_kill_9(
     ada.execute(CREATE)
     values = ", ".join(f"({i}, 'gate {i}', '{server.address}')" for i, server in enumerate(servers, 1))
     ada.execute(f"INSERT INTO detectors VALUES {values}")
+    _bring_tables(daemon)
     reader = Reader(ada.query(SELECT, linger_s=None))
     _bring_files(daemon)
     counted = Reader(ada.query(COUNTED, linger_s=None))
+    labelled, floors = (Reader(ada.query(sql, linger_s=None)) for sql in (LABELLED, FLOORS))
     ending, ending_counted = (Reader(ada.query(sql, linger_s=None)) for sql in (ENDING, ENDING_COUNTED))
     ada.execute(ALONE)
     further = Reader(ada.query(FURTHER, linger_s=None))
@@ -100,6 +110,8 @@ def test_a_join_of_three_detectors_streams_back_also_after_kill_9(
         lambda: sorted(tuple(row.values()) for row in reader.got),
         [("CH4", 4), ("CH4", 9), ("CO", 3.5), ("CO", 5)],
     )
+    eventually(lambda: sorted(tuple(row.values()) for row in labelled.got), LABELS)
+    eventually(lambda: [tuple(row.values()) for row in floors.got], [(1, 3)])
     # An answer of the time behind its end, and none before, has brought the first window.
     eventually(
         lambda: [(micros(row["time"].isoformat()), *[*row.values()][1:]) for row in counted.got],
@@ -118,11 +130,24 @@ def test_a_join_of_three_detectors_streams_back_also_after_kill_9(
     said = daemon.log.read_text()
     assert said.count("joins/checkpoint cannot be read") == 1
     assert "Spark reads the log again from row 0 on" in said
-    further.rows.stop()
-    counted.rows.stop()
-    daemon.client("ada").execute("DROP STREAM alone")
-    reader.rows.stop()
+    _stop(daemon, further, counted, labelled, floors, reader)
     wait_for(lambda: sum(server.listeners for server in servers) == 0)
+
+
+def _stop(daemon: Daemon, *readers: Reader) -> None:
+    for one in readers[:-1]:
+        one.rows.stop()
+    daemon.client("ada").execute("DROP STREAM alone")
+    readers[-1].rows.stop()
+
+
+def _bring_tables(daemon: Daemon) -> None:
+    """One of a file, and one of sensors."""
+    folder = daemon.data / "tables"
+    folder.mkdir(exist_ok=True)
+    (folder / "labels.csv").write_text("gas,least,label\nCO,0,carbon\nCH4,5,methane\n")
+    daemon.client("ada").execute("CREATE SENSORS rooms (name TEXT, floor INT)")
+    daemon.client("ada").execute("INSERT INTO rooms VALUES ('gate 1', 3), ('gate 2', 4)")
 
 
 def _bring_files(daemon: Daemon) -> None:

@@ -45,6 +45,7 @@ def test_a_stream_of_a_join_has_a_name_also_after_a_restart_and_goes_when_nobody
         explained = str(gateway.queries.explain("SELECT a.gas FROM alone, high a WINDOW 5 min"))
         assert "alone: 1 of the 1 sources of alone" in explained
         assert "LATENESS 30 min" in explained, "its own ten minutes, and those of alone with its window"
+        assert "note: there is a table 'alone' already" in str(gateway.queries.explain(ALONE))
         assert refused(ada, ALONE).endswith("drop it first, with DROP STREAM alone, or take another name")
         assert "what a query fills is not changed" in refused(ada, "DELETE FROM alone")
         assert "'alone' is another user's" in refused(bob, "DROP STREAM alone")
