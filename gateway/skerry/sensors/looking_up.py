@@ -11,9 +11,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,13 +26,14 @@ from skerry.sensors.folding import normal
 from skerry.sensors.readings import Reading, Readings
 
 Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, pa.Array]
 #: Pairs whose condition is asked at a time.
 _PAIRS = 1_000_000
 #: So many rows of a table may have what a row of the stream is looked up by, so that nobody holds up others.
 PARTNERS_MAXIMUM = 5_000
-#: Tables whose keys are kept in order, of all queries of a process.
-_KEPT = 64
+#: Rows of tables whose keys are kept in order, of all queries of a process.
+_KEPT_ROWS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class _Keyed:
     columns: Columns
     rows: int
     equality: tuple[Term, Term] | None
-    values: pa.Array | None
+    values: pd.Index[Any] | None
     order: Int64
     first: Int64
 
@@ -136,7 +139,7 @@ def _prepared(lookup: TableLookup, reading: Reading) -> _Keyed | str:
             )
     with _lock:
         _kept[known] = reading, found
-        while len(_kept) > _KEPT:
+        while len(_kept) > 1 and sum(one.rows for one, _ in _kept.values()) > _KEPT_ROWS:
             _kept.popitem(last=False)
     return found
 
@@ -146,19 +149,29 @@ def _made(lookup: TableLookup, read: Mapping[str, pa.Array], rows: int) -> _Keye
     everything, equality = np.arange(rows), _equality(lookup)
     if equality is None:
         return _Keyed(columns, rows, None, None, everything, np.array([0, rows]))
-    key = _key(*equality, columns, rows)
-    values = key.unique().drop_null()
-    places = pc.index_in(key, value_set=values, skip_nulls=True)
-    known = places.is_valid().to_numpy(zero_copy_only=False)
-    at = places.fill_null(0).to_numpy(zero_copy_only=False)[known]
+    key, known = _key(*equality, columns, rows)
+    at, values = pd.factorize(key[known])
+    # The index finds by hash, once that is made of it.
+    values = pd.Index(values)
+    values.get_indexer(values[:1])
     order = everything[known][np.argsort(at, kind="stable")]
     first = np.concatenate([[0], np.cumsum(np.bincount(at, minlength=len(values)))])
     return _Keyed(columns, rows, equality, values, order, first.astype(np.int64))
 
 
-def _key(term: Term, other: Term, columns: Columns, count: int) -> pa.Array:
-    """One side of an equality, as it is compared with the other."""
-    return normal(comparable(evaluate(term, columns, count), term.type, term.type, other.type))
+def _key(term: Term, other: Term, columns: Columns, count: int) -> tuple[npt.NDArray[Any], Mask]:
+    """One side of an equality, as it is compared with the other, and where it is not NULL."""
+    key = normal(comparable(evaluate(term, columns, count), term.type, term.type, other.type))
+    known = key.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_decimal(key.type):
+        # Of the same places: the same text is the same number.
+        key = key.cast(pa.string())
+    if pa.types.is_timestamp(key.type):
+        key = key.cast(pa.int64())
+    if pa.types.is_boolean(key.type):
+        key = key.cast(pa.int8())
+    nothing = "" if pa.types.is_string(key.type) else 0
+    return key.fill_null(nothing).to_numpy(zero_copy_only=False), known
 
 
 def _equality(lookup: TableLookup) -> tuple[Term, Term] | None:
@@ -190,9 +203,9 @@ def _pairs(lookup: TableLookup, keyed: _Keyed, columns: Columns, count: int) -> 
         first, partners = np.zeros(count, np.int64), np.full(count, keyed.rows)
     else:
         inner, outer = keyed.equality
-        places = pc.index_in(_key(outer, inner, columns, count), value_set=keyed.values, skip_nulls=True)
-        known = places.is_valid().to_numpy(zero_copy_only=False)
-        at = places.fill_null(0).to_numpy(zero_copy_only=False)
+        key, known = _key(outer, inner, columns, count)
+        at = keyed.values.get_indexer(key) if count else np.zeros(0, np.int64)
+        known = known & (at >= 0)
         sizes = np.diff(keyed.first)
         first = keyed.first[:-1][at] if len(sizes) else np.zeros(count, np.int64)
         partners = np.where(known, sizes[at], 0) if len(sizes) else np.zeros(count, np.int64)
