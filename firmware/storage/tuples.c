@@ -2,17 +2,17 @@
 
 #include <stddef.h>
 
+#include "drivers/pages.h"
 #include "storage/filter.h"
 #include "storage/tuples_log.h"
 
 /* Records that one call of tuples_scan_next looks at. */
 #define LOOKED_AT 100
-/* Words of a tuple before its values: index, milliseconds and which values are NULL; mote and
- * session; sequence number; seconds. */
-enum { INDEX, MOTE, SEQUENCE, SECONDS, VALUES };
+/* Words of a tuple before its values: index, batch and which values are NULL; mote and session;
+ * sequence number; and one that stays erased until another mote has the tuple. */
+enum { INDEX, MOTE, SEQUENCE, GIVEN, VALUES };
 #define HIGH 16
 #define NULLS_SHIFT (HIGH + 10)
-#define MILLISECONDS_MASK 0x3FFU
 
 /* Indexes of which there are tuples. */
 static struct live {
@@ -42,6 +42,12 @@ bool tuples_is(const struct log_record *record)
 {
     return record->kind >= LOG_TUPLE_SHORT_EVEN && record->kind <= LOG_TUPLE_WIDE &&
            record->count > VALUES;
+}
+
+/* Power that went while the word was written has left some of it: it has been given all the same. */
+static bool is_given(const struct log_record *record)
+{
+    return record->words[GIVEN] != PAGES_ERASED;
 }
 
 static uint16_t index_of(const struct log_record *record) { return (uint16_t)record->words[INDEX]; }
@@ -76,13 +82,14 @@ void tuples_found(const struct log_record *record)
     struct live *live = live_of(index_of(record));
     if (record->kind == LOG_DROP && live != NULL)
         live->tuples = 0;
-    if (tuples_is(record) && (live != NULL || (live = free_one()) != NULL))
+    if (tuples_is(record) && !is_given(record) && (live != NULL || (live = free_one()) != NULL))
         count(live, index_of(record), &record->place);
 }
 
 bool tuples_evict(const struct log_record *record)
 {
-    struct live *live = tuples_is(record) ? live_of(index_of(record)) : NULL;
+    struct live *live =
+        tuples_is(record) && !is_given(record) ? live_of(index_of(record)) : NULL;
     if (live == NULL || before(&record->place, &live->from))
         return false;
     live->tuples--;
@@ -114,8 +121,7 @@ static void unpack(const struct log_record *record, struct tuple *tuple)
     *tuple = (struct tuple){
         .name = {(uint16_t)record->words[MOTE], (uint16_t)(record->words[MOTE] >> HIGH),
                  record->words[SEQUENCE]},
-        .seconds = record->words[SECONDS],
-        .milliseconds = (uint16_t)(record->words[INDEX] >> HIGH & MILLISECONDS_MASK),
+        .batch = (uint16_t)(record->words[INDEX] >> HIGH & TUPLES_BATCHES),
         .attributes = attributes_of(record),
         .nulls = nulls_of(record),
     };
@@ -136,10 +142,10 @@ static enum log_kind pack(uint16_t index, const struct tuple *tuple, uint32_t *w
                           uint8_t *count)
 {
     words[INDEX] = (uint32_t)tuple->nulls << NULLS_SHIFT |
-                   (uint32_t)(tuple->milliseconds & MILLISECONDS_MASK) << HIGH | index;
+                   (uint32_t)(tuple->batch & TUPLES_BATCHES) << HIGH | index;
     words[MOTE] = (uint32_t)tuple->name.session << HIGH | tuple->name.mote;
     words[SEQUENCE] = tuple->name.sequence;
-    words[SECONDS] = tuple->seconds;
+    words[GIVEN] = PAGES_ERASED;
     bool wide = !is_short(tuple);
     *count = VALUES;
     for (uint8_t i = 0; i < tuple->attributes; i++) {
@@ -221,8 +227,8 @@ enum tuples_met tuples_scan_next(struct tuples_scan *scan, struct tuple *tuple)
         scan->word = at.word;
         if (!there)
             return TUPLES_END;
-        if (tuples_is(&record) && index_of(&record) == scan->index && in_box(&record, &scan->box) &&
-            log_sound(&record)) {
+        if (tuples_is(&record) && index_of(&record) == scan->index && !is_given(&record) &&
+            in_box(&record, &scan->box) && log_sound(&record)) {
             unpack(&record, tuple);
             return TUPLES_MET;
         }
@@ -230,22 +236,37 @@ enum tuples_met tuples_scan_next(struct tuples_scan *scan, struct tuple *tuple)
     return TUPLES_MORE;
 }
 
-bool tuples_find(uint16_t index, const struct tuple_name *name, struct tuple *tuple)
+/* The record of a name; false: there is none. */
+static bool find(uint16_t index, const struct tuple_name *name, struct log_record *record)
 {
     const struct live *live = live_of(index);
-    struct log_record record;
     uint32_t mote = (uint32_t)name->session << HIGH | name->mote;
     if (live == NULL)
         return false;
     uint32_t hash = filter_hash(index, mote, name->sequence);
-    for (struct log_place at = live->from; log_next_named(&at, hash, &record);) {
-        if (record.words[SEQUENCE] == name->sequence && record.words[MOTE] == mote &&
-            index_of(&record) == index && log_sound(&record)) {
-            unpack(&record, tuple);
+    for (struct log_place at = live->from; log_next_named(&at, hash, record);)
+        if (record->words[SEQUENCE] == name->sequence && record->words[MOTE] == mote &&
+            index_of(record) == index && !is_given(record) && log_sound(record))
             return true;
-        }
-    }
     return false;
+}
+
+bool tuples_find(uint16_t index, const struct tuple_name *name, struct tuple *tuple)
+{
+    struct log_record record;
+    if (!find(index, name, &record))
+        return false;
+    unpack(&record, tuple);
+    return true;
+}
+
+void tuples_give(uint16_t index, const struct tuple_name *name)
+{
+    struct log_record record;
+    if (!find(index, name, &record))
+        return;
+    pages_write(log_page(&record.place), (uint16_t)(record.place.word + 1 + GIVEN), 0);
+    live_of(index)->tuples--;
 }
 
 bool tuples_first(uint16_t index, struct tuple *tuple)
@@ -256,7 +277,7 @@ bool tuples_first(uint16_t index, struct tuple *tuple)
         return false;
     struct log_place at = live->from;
     for (uint8_t looked = 0; looked < LOOKED_AT && log_next(&at, &record); looked++) {
-        bool is_one = tuples_is(&record) && index_of(&record) == index;
+        bool is_one = tuples_is(&record) && index_of(&record) == index && !is_given(&record);
         if (is_one && log_sound(&record)) {
             live->from = record.place;
             unpack(&record, tuple);
@@ -276,7 +297,8 @@ void tuples_forget_first(uint16_t index)
     if (live == NULL)
         return;
     struct log_place at = live->from;
-    if (!log_next(&at, &record) || !tuples_is(&record) || index_of(&record) != index)
+    if (!log_next(&at, &record) || !tuples_is(&record) || index_of(&record) != index ||
+        is_given(&record))
         return;
     live->from = at;
     live->tuples--;

@@ -1,5 +1,5 @@
 /* The tuples of indexes that this mote stores for others: in flash, the oldest evicted by page
- * where there is no more room, and kept over a restart.
+ * where there is no more room, and kept over a restart. What it gives to another mote it forgets.
  *
  * Boards without BOARD_TUPLES store none: there nothing is ever stored or found. */
 #ifndef SKERRY_STORAGE_TUPLES_H
@@ -13,6 +13,8 @@
 
 /* Indexes of which a mote stores tuples at once. */
 #define TUPLES_INDEXES 8
+/* The greatest number of a batch of tuples that another mote has given to this one. */
+#define TUPLES_BATCHES 1023U
 
 /* Which tuple of an index it is: it has no other one of that name. */
 struct tuple_name {
@@ -22,8 +24,7 @@ struct tuple_name {
 
 struct tuple {
     struct tuple_name name;
-    uint32_t seconds; /* of its time, with the milliseconds: the caller's clock */
-    uint16_t milliseconds;
+    uint16_t batch;     /* with which another mote has given it, up to TUPLES_BATCHES; 0: none */
     uint8_t attributes; /* 1..INDEX_ATTRIBUTES */
     uint8_t nulls;      /* bit i: attribute i is NULL, whatever its value is */
     int32_t values[INDEX_ATTRIBUTES];
@@ -82,6 +83,8 @@ bool tuples_find(uint16_t index, const struct tuple_name *name, struct tuple *tu
 bool tuples_first(uint16_t index, struct tuple *tuple);
 /* Forgets the one that tuples_first has just found, until the mote starts again. */
 void tuples_forget_first(uint16_t index);
+/* Another mote stores the tuple of this name now: it is not here any more, for good. */
+void tuples_give(uint16_t index, const struct tuple_name *name);
 /* Tuples of an index. */
 uint32_t tuples_count(uint16_t index);
 /* Of the TUPLES_INDEXES places, which index one has, and how many tuples of it there are; 0: none.
@@ -112,6 +115,10 @@ static inline bool tuples_find(uint16_t index, const struct tuple_name *name, st
 {
     (void)index, (void)name, (void)tuple;
     return false;
+}
+static inline void tuples_give(uint16_t index, const struct tuple_name *name)
+{
+    (void)index, (void)name;
 }
 static inline uint32_t tuples_count(uint16_t index)
 {

@@ -108,6 +108,10 @@ int cut_append(uint16_t index, const struct tuple *tuple, long after)
 {
     CUT((int)tuples_append(index, tuple));
 }
+int cut_give(uint16_t index, const struct tuple_name *name, long after)
+{
+    CUT((tuples_give(index, name), 0));
+}
 int cut_drop(uint16_t index, long after) { CUT(tuples_drop(index)); }
 int cut_row(const struct rowstore_ring *ring, uint16_t place, const void *bytes, long after)
 {

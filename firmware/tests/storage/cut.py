@@ -37,7 +37,7 @@ class _Name(ctypes.Structure):
 
 class _Tuple(ctypes.Structure):
     _fields_ = (
-        ("name", _Name), ("seconds", _U32), ("milliseconds", _U16), ("attributes", _U8), ("nulls", _U8),
+        ("name", _Name), ("batch", _U16), ("attributes", _U8), ("nulls", _U8),
         ("values", _I32 * ATTRIBUTES),
     )  # fmt: skip
 
@@ -65,13 +65,12 @@ class Statistics(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A tuple: its name, its time, its values, None where NULL."""
+    """A tuple: its name, with which batch it was given, its values, None where NULL."""
 
     mote: int
     session: int
     sequence: int
-    seconds: int
-    milliseconds: int
+    batch: int
     values: tuple[int | None, ...]
 
     def struct(self) -> _Tuple:
@@ -79,13 +78,13 @@ class Stored:
         nulls = sum(1 << i for i, value in enumerate(self.values) if value is None)
         values = (_I32 * ATTRIBUTES)(*(value or 0 for value in self.values))
         name = _Name(self.mote, self.session, self.sequence)
-        return _Tuple(name, self.seconds, self.milliseconds, len(self.values), nulls, values)
+        return _Tuple(name, self.batch, len(self.values), nulls, values)
 
 
 def _stored(tuple_: _Tuple) -> Stored:
     name = tuple_.name
     values = tuple(None if tuple_.nulls >> i & 1 else tuple_.values[i] for i in range(tuple_.attributes))
-    return Stored(name.mote, name.session, name.sequence, tuple_.seconds, tuple_.milliseconds, values)
+    return Stored(name.mote, name.session, name.sequence, tuple_.batch, values)
 
 
 #: Of an attribute: from, to, and whether NULL is asked for as well.
@@ -119,6 +118,11 @@ class Flash:
     def append(self, index: int, stored: Stored, after: int = NEVER) -> Put:
         """Stores a tuple."""
         return Put(self._library.cut_append(_U16(index), ctypes.byref(stored.struct()), ctypes.c_long(after)))
+
+    def give(self, index: int, stored: Stored, after: int = NEVER) -> bool:
+        """Another mote has the tuple now; false: power went."""
+        name = _Name(stored.mote, stored.session, stored.sequence)
+        return bool(self._library.cut_give(_U16(index), ctypes.byref(name), ctypes.c_long(after)) == 0)
 
     def drop(self, index: int, after: int = NEVER) -> int:
         """Drops an index: 1 done, 0 later, -1 power went."""

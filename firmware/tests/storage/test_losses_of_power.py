@@ -20,8 +20,7 @@ def drawn(random_: random.Random, sequence: int) -> Stored:
     wide = 2**31 - 1 if random_.random() < 0.2 else 2**15 - 1
     values = tuple(None if random_.random() < 0.1 else random_.randint(-wide - 1, wide) for _ in range(2))
     return Stored(
-        random_.randrange(0xFFFF), random_.randrange(0xFFFF), sequence, random_.randrange(2**32),
-        random_.randrange(1000), values,
+        random_.randrange(0xFFFF), random_.randrange(0xFFFF), sequence, random_.randrange(1024), values,
     )  # fmt: skip
 
 
@@ -136,6 +135,11 @@ def test_drawn_losses(seed: int) -> None:
             ):
                 model.tuples[index].append(stored)
             assert put in (Put.STORED, Put.CUT, Put.LATER)
+        elif kind < 0.95 and model.tuples[7]:
+            given = random_.choice(model.tuples[7])
+            cut = not flash.give(7, given, after % 2)
+            if not cut or (flash.open() and not flash.find(7, given.mote, given.session, given.sequence)):
+                model.tuples[7].remove(given)
         elif kind < 0.995:
             ring = random_.choice(RINGS)
             place, row = random_.randrange(ring[1] * 64 // ring[2]), random_.randbytes(ring[2])

@@ -36,7 +36,7 @@ def test_a_box_is_what_duckdb_finds() -> None:
     random_, flash = random.Random(5), Flash(PAGES, 2)
     assert flash.open()
     stored = [
-        Stored(random_.randrange(50), 7, n, n * 3, n % 1000, (
+        Stored(random_.randrange(50), 7, n, n % 1024, (
             random_.randrange(-100, 1100), random_.choice((None, *range(-5, 6))), random_.randrange(-(2**31), 2**31),
             int(random_.gauss(0, 3000)),
         ))
@@ -75,7 +75,7 @@ def test_a_tuple_comes_back_as_it_was(attributes: int) -> None:
     assert flash.open()
     edges = (None, 0, -1, 32767, 32768, -32768, -32769, 2**31 - 1, -(2**31))
     stored = [
-        Stored(n % 3, 65535 - n, 2**32 - 1 - n, 2**32 - 1, 999, tuple(random_.choice(edges) for _ in range(attributes)))
+        Stored(n % 3, 65535 - n, 2**32 - 1 - n, 1023, tuple(random_.choice(edges) for _ in range(attributes)))
         for n in range(60)
     ]  # fmt: skip
     for each in stored:
@@ -103,7 +103,7 @@ def test_those_that_came_first_are_forgotten_one_after_the_other() -> None:
                 forgotten += 1
         while flash.untidy:
             flash.tidy()
-        stored = Stored(n % 50, 7, n, n, 0, (n % 30000, None))
+        stored = Stored(n % 50, 7, n, 0, (n % 30000, None))
         assert flash.append(index, stored) == Put.STORED
         left[index].append(stored)
     assert forgotten > 2000
@@ -133,24 +133,55 @@ def test_what_is_dropped_is_gone_and_its_number_free() -> None:
         assert flash.open()
 
 
+def test_what_is_given_is_gone_and_may_come_back() -> None:
+    random_, flash = random.Random(4), Flash(PAGES, 4)
+    assert flash.open()
+    stored = [Stored(n % 9, 7, n, n % 4, (n % 500, None)) for n in range(700)]
+    for each in stored:
+        while flash.untidy:
+            flash.tidy()
+        assert flash.append(1, each) == Put.STORED
+    given = random_.sample(stored, 300) + stored[:3]
+    left = [each for each in stored if each not in given]
+    for each in given:
+        flash.give(1, each)
+        flash.give(2, each)
+    for _ in range(2):
+        assert list(flash.scan(1)) == left
+        assert flash.count(1) == len(left)
+        assert flash.find(1, given[0].mote, 7, given[0].sequence) is None
+        assert flash.open()
+    assert flash.first(1) == left[0]
+    assert flash.append(1, given[0]) == Put.STORED
+    assert list(flash.scan(1)) == [*left, given[0]]
+    assert flash.open()
+    assert list(flash.scan(1)) == [*left, given[0]]
+    for each in [*left, given[0]]:
+        flash.give(1, each)
+    assert flash.count(1) == flash.statistics().tuples == 0
+    assert flash.append(1, given[1]) == Put.STORED
+    assert list(flash.scan(1)) == [given[1]]
+    assert flash.faults == 0
+
+
 def test_what_is_no_tuple_and_one_index_too_many_are_refused() -> None:
     flash = Flash(PAGES, 1)
     assert flash.open()
     for index in range(8):
-        assert flash.append(index, Stored(1, 1, 1, 1, 1, (1,))) == Put.STORED
-    assert flash.append(8, Stored(1, 1, 1, 1, 1, (1,))) == Put.NEVER
-    assert flash.append(1, Stored(1, 1, 2, 1, 1, ())) == Put.NEVER
+        assert flash.append(index, Stored(1, 1, 1, 1, (1,))) == Put.STORED
+    assert flash.append(8, Stored(1, 1, 1, 1, (1,))) == Put.NEVER
+    assert flash.append(1, Stored(1, 1, 2, 1, ())) == Put.NEVER
     assert flash.drop(3) == 1
-    assert flash.append(8, Stored(1, 1, 1, 1, 1, (1,))) == Put.STORED
+    assert flash.append(8, Stored(1, 1, 1, 1, (1,))) == Put.STORED
 
 
 def test_without_an_erased_page_a_tuple_waits() -> None:
     flash = Flash(12, 1)
     assert flash.open()
     n = 0
-    while (put := flash.append(1, Stored(1, 1, n, 0, 0, (1, 2)))) == Put.STORED:
+    while (put := flash.append(1, Stored(1, 1, n, 0, (1, 2)))) == Put.STORED:
         n += 1
     assert put == Put.LATER
     assert n > 2 * 492 // 7
     assert flash.tidy()
-    assert flash.append(1, Stored(1, 1, n, 0, 0, (1, 2))) == Put.STORED
+    assert flash.append(1, Stored(1, 1, n, 0, (1, 2))) == Put.STORED
