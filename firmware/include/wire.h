@@ -262,6 +262,8 @@ enum wire_carries {
     WIRE_CARRIES_ROW = 0x03,
     WIRE_CARRIES_FOUND = 0x04,
     WIRE_CARRIES_GATHERED = 0x05,
+    WIRE_CARRIES_HANDED = 0x06,
+    WIRE_CARRIES_KEPT = 0x07,
 };
 
 /* How the rows of a PAIRS come to the motes that join them. */
@@ -1021,6 +1023,38 @@ struct wire_index_tuples {
     uint8_t tuples[]; /* an IndexTuple for each */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_index_tuples) == 11, "wire_index_tuples");
+
+/* A tuple whose zone has changed hands. */
+struct wire_handed_tuple {
+    uint16_t node; /* mote that sampled it */
+    uint8_t epochs; /* since that of the first, modulo 256: from 128 before it on */
+    uint8_t nulls; /* bit i set: the part's column i is NULL (its bytes are 0) */
+    uint8_t values[]; /* the part's columns in order, each in its program's format */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_handed_tuple) == 4, "wire_handed_tuple");
+
+/* The record of such tuples on their way. */
+struct wire_handed_tuples {
+    uint8_t carries; /* HANDED */
+    uint16_t index; /* number of the index, and the part */
+    uint16_t batch; /* its giver's name of what it gives to one mote, drawn */
+    uint8_t run; /* counts runs of records of the batch, each of which is acknowledged before the next one */
+    uint8_t record; /* its number in the run, 0..7; 8: the batch is over; bit 7: the last of its run */
+    uint16_t session; /* name of the root's session in which they were sampled */
+    uint32_t epoch; /* epoch number of the first; where the batch is over the network second from which the receiver's states count its tuples */
+    uint8_t tuples[]; /* a HandedTuple for each */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_handed_tuples) == 13, "wire_handed_tuples");
+
+/* The record that says which of these have come. */
+struct wire_kept {
+    uint8_t carries; /* KEPT */
+    uint16_t index; /* number of the index, and the part */
+    uint16_t batch; /* that of the HandedTuples */
+    uint8_t run; /* likewise */
+    uint16_t records; /* bit i set: record i of the run has come, and all its tuples are stored */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_kept) == 8, "wire_kept");
 
 /* An aggregate's state on its way to the mote that gathers. */
 struct wire_gathered_state {

@@ -120,6 +120,14 @@ void app_tuples_due(void);
 bool app_gathered(const uint8_t *record, uint8_t length);
 /* Tuples have come to this mote. False: they are malformed, or of no index that it knows. */
 bool app_tuple(const uint8_t *record, uint8_t length);
+/* Likewise of tuples whose zone has changed hands (query/operators/index_handing.c). Boards with
+ * BOARD_TUPLES, as the two that follow. */
+void app_handing_due(void);
+/* Tuples whose zone this mote owns now have come from the mote that stored them, and what one says
+ * of those that this mote has given to it (query/operators/index_giving.c). False: malformed, or of
+ * no index that it knows. */
+bool app_handed(uint16_t origin, const uint8_t *record, uint8_t length);
+bool app_kept(uint16_t origin, const uint8_t *record, uint8_t length);
 /* A tuple has got no further than to this mote. */
 void app_tuple_lost(const uint8_t *record, uint8_t length);
 /* INDEX_ASK or INDEX_DROP. */

@@ -345,10 +345,14 @@ bool net_carried(uint16_t origin, uint8_t hops, const uint8_t *record, uint8_t l
 {
     if (record[0] == WIRE_CARRIES_PING && length >= sizeof(struct wire_ping))
         tell_arrival(origin, WIRE_OUTCOME_ARRIVED, hops, record, length);
-    else if (!(record[0] == WIRE_CARRIES_TUPLE   ? app_tuple(record, length)
-               : record[0] == WIRE_CARRIES_FOUND ? answer_came(hops, record, length)
-               : record[0] == WIRE_CARRIES_GATHERED
-                   ? app_gathered(record, length)
+    else if (!(record[0] == WIRE_CARRIES_TUPLE      ? app_tuple(record, length)
+               : record[0] == WIRE_CARRIES_FOUND    ? answer_came(hops, record, length)
+               : record[0] == WIRE_CARRIES_GATHERED ? app_gathered(record, length)
+#ifdef BOARD_TUPLES
+               : record[0] == WIRE_CARRIES_HANDED ? app_handed(origin, record, length)
+               : record[0] == WIRE_CARRIES_KEPT
+                   ? app_kept(origin, record, length)
+#endif
                    : record[0] == WIRE_CARRIES_ROW && app_row(record, length))) {
 #ifdef BOARD_TUPLES
         /* It may be of an index that a mote which has just started is yet to hear of. */

@@ -56,6 +56,30 @@
 #define INDEX_FORGOTTEN 8
 #define INDEX_SECONDS 120
 #define INDEX_GIVEN_UP 900
+/* Tuples whose zone has changed hands: s after which they are looked for, as all motes know their
+ * owners then, and after which that is done again where one did not answer; s for which that is
+ * waited for, and how often; rounds for which a record lets rows go first that are inserted; s for
+ * which a batch is here and there, in which whoever is asked three times has heard of it, and s for
+ * which it is kept behind that, in which a question that was asked before is heard of. Log entries
+ * that are looked at between two looks at what else there is to do, ms from one to the next, and
+ * those that are looked at in a round in which some are forgotten. Motes that give at once to one,
+ * and s of silence after which one has stopped. */
+#define GIVING_AFTER 120U
+#define GIVING_AGAIN 900U
+#define GIVING_AWAITED 150U
+#define GIVING_TRIES 3
+#define GIVING_POSTPONED 30
+#define GIVING_HELD 240U
+#define GIVING_HEARD 60U
+#define GIVING_AT_ONCE 16
+#define GIVING_PAUSE_MS 100
+#define GIVING_FORGOTTEN 64
+#define TAKING_GIVERS 4
+#define TAKING_SILENT 1800U
+/* S after the first record of a run for which others are waited for before it is acknowledged, and
+ * after which nobody has a way for that. */
+#define TAKING_ANSWERED 12U
+#define TAKING_UNHEARD 300U
 /* Motes that join pairs of one query, where rows go to them by ways; and rows that wait on a mote
  * for ways to them, at most: its own and those that it passes on, or at the root those of all.
  * A way in which nothing has gone for so many of its sender's rounds without a control window, for

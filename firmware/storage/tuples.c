@@ -44,7 +44,8 @@ bool tuples_is(const struct log_record *record)
            record->count > VALUES;
 }
 
-/* Power that went while the word was written has left some of it: it has been given all the same. */
+/* Power that went while the word was written has left some of it: it has been given all the same.
+ */
 static bool is_given(const struct log_record *record)
 {
     return record->words[GIVEN] != PAGES_ERASED;
@@ -88,8 +89,7 @@ void tuples_found(const struct log_record *record)
 
 bool tuples_evict(const struct log_record *record)
 {
-    struct live *live =
-        tuples_is(record) && !is_given(record) ? live_of(index_of(record)) : NULL;
+    struct live *live = tuples_is(record) && !is_given(record) ? live_of(index_of(record)) : NULL;
     if (live == NULL || before(&record->place, &live->from))
         return false;
     live->tuples--;

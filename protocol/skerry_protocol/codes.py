@@ -97,6 +97,8 @@ class Carries(IntEnum):
     ROW = 3
     FOUND = 4
     GATHERED = 5
+    HANDED = 6
+    KEPT = 7
 
 
 class PairsWay(IntEnum):

@@ -168,6 +168,13 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ),
     ("IndexTuple", ways.IndexTuple, "In an IndexTuples."),
     (
+        "HandedTuples",
+        ways.HandedTuples,
+        "The record of a CARRIED: tuples whose zone has changed hands, on their way to who stores it now.",
+    ),
+    ("HandedTuple", ways.HandedTuple, "In a HandedTuples."),
+    ("Kept", ways.Kept, "The record of a CARRIED: which HandedTuples of a run have come."),
+    (
         "Gathered",
         ways.Gathered,
         "The record of a CARRIED: what a mote that stores tuples has found, on its way to the mote that gathers it.",

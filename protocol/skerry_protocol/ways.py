@@ -88,6 +88,34 @@ IndexTuple = Struct(
     "values" / GreedyBytes * "the part's columns in order, each in its program's format",
 )
 
+HandedTuples = Struct(
+    "carries" / Int8ul * "HANDED",
+    "index" / Int16ul * "number of the index, and the part",
+    "batch" / Int16ul * "its giver's name of what it gives to one mote, drawn",
+    "run" / Int8ul * "counts runs of records of the batch, each of which is acknowledged before the next one",
+    "record" / Int8ul * "its number in the run, 0..7; 8: the batch is over; bit 7: the last of its run",
+    "session" / Int16ul * "name of the root's session in which they were sampled",
+    "epoch"
+    / Int32ul
+    * "epoch number of the first; where the batch is over the network second from which the receiver's states count its tuples",
+    "tuples" / GreedyBytes * "a HandedTuple for each",
+)
+
+HandedTuple = Struct(
+    "node" / Int16ul * "mote that sampled it",
+    "epochs" / Int8ul * "since that of the first, modulo 256: from 128 before it on",
+    "nulls" / Int8ul * "bit i set: the part's column i is NULL (its bytes are 0)",
+    "values" / GreedyBytes * "the part's columns in order, each in its program's format",
+)
+
+Kept = Struct(
+    "carries" / Int8ul * "KEPT",
+    "index" / Int16ul * "number of the index, and the part",
+    "batch" / Int16ul * "that of the HandedTuples",
+    "run" / Int8ul * "likewise",
+    "records" / Int16ul * "bit i set: record i of the run has come, and all its tuples are stored",
+)
+
 Gathered = Struct(
     "carries" / Int8ul * "GATHERED",
     "query" / Int8ul * "that has the GATHER",

@@ -156,6 +156,9 @@ void way_cells_begin(void)
     cells.cell = 0;
     app_rows_due(true);
     app_tuples_due();
+#ifdef BOARD_TUPLES
+    app_handing_due();
+#endif
     carried_age();
     bool any = false;
     for (struct way *way = way_table(); way < way_table() + WAYS; way++) {

@@ -13,6 +13,8 @@
 #include "query/expressions/attribute.h"
 #include "query/expressions/vm.h"
 #include "query/operators/gathered.h"
+#include "query/operators/index_giving.h"
+#include "query/operators/index_taking.h"
 #include "query/operators/index_zone.h"
 #include "query/program/row_layout.h"
 #include "query/query_conf.h"
@@ -36,6 +38,7 @@ static struct {
         struct wire_event event;
         ticks_t told_from; /* before that nothing is told */
         uint32_t name;
+        uint32_t asked; /* network second, the same on all motes */
         struct tuples_scan scan;
         struct gather_cell cells[WIRE_GATHERED_MAXIMUM];
     } looking[GATHERINGS];
@@ -95,6 +98,8 @@ static void take_tuple(const struct asked *asked, struct looking *one, const str
     answering.tuple = tuple;
     if (!indexed_kept(question->of, &question->index, tuple) ||
         !index_in_box(&question->index, &question->part, tuple, &asked->box) ||
+        !index_taking_counts(question->index.index->index, tuple, one->asked) ||
+        !index_giving_counts(&question->index, &question->part, tuple, &one->scan, one->asked) ||
         (question->where.length > 0 &&
          (!program_compute(&question->where, &context, &value) || value == 0)))
         return;
@@ -179,6 +184,14 @@ void gather_answer_leave(const struct query_entry *entry)
             one->query = 0;
 }
 
+bool gather_answers(void)
+{
+    for (const struct looking *one = answering.looking; one < answering.looking + GATHERINGS; one++)
+        if (one->query != 0 && one->looks)
+            return true;
+    return false;
+}
+
 static void begin(const struct query_entry *entry, const struct gather_question *question,
                   uint32_t name)
 {
@@ -195,6 +208,9 @@ static void begin(const struct query_entry *entry, const struct gather_question 
             return;
     *free = (struct looking){
         .query = entry->query, .looks = true, .told_from = clock_now(), .name = name};
+    uint32_t milliseconds;
+    if (event != NULL || !entry_epoch_start(entry, entry->epoch, &free->asked, &milliseconds))
+        free->asked = name;
     if (event != NULL) {
         free->of_event = true;
         free->event = *event;

@@ -3,6 +3,7 @@
 #ifndef SKERRY_QUERY_OPERATORS_GATHER_ANSWER_H
 #define SKERRY_QUERY_OPERATORS_GATHER_ANSWER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "board.h"
@@ -15,6 +16,8 @@
 void gather_answer(const struct query_entry *entry, uint32_t name);
 /* What it has not told by now is not asked for any more. */
 void gather_answer_leave(const struct query_entry *entry);
+/* Whether it is looking for what any query asks. */
+bool gather_answers(void);
 
 #else
 

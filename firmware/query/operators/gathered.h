@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "query/operators/indexed.h"
+#include "query/operators/index_program.h"
 
 /* A question as its query's program says it. */
 struct gather_question {

@@ -1,5 +1,7 @@
 /* What is asked of an index: motes that store its tuples look through what they have and send what
  * may match up the tree, a record at a time, while the queue has room. */
+#include "query/operators/index_answer.h"
+
 #include "board.h"
 #include "net/app.h"
 
@@ -10,8 +12,8 @@
 #include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "net/transport/queue.h"
+#include "query/operators/index_program.h"
 #include "query/operators/index_zone.h"
-#include "query/operators/indexed.h"
 #include "query/program/row_layout.h"
 #include "query/query_conf.h"
 #include "storage/tuples.h"
@@ -190,6 +192,14 @@ static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t le
     question->used = sizeof question->record;
     tuples_scan_begin(&question->scan, asked.index, &all);
     later();
+}
+
+bool index_answers(void)
+{
+    for (uint8_t i = 0; i < INDEX_QUESTIONS; i++)
+        if (answering.questions[i].asked)
+            return true;
+    return false;
 }
 
 void app_index_command(const struct wire_command *command, uint8_t arguments)

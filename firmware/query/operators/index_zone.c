@@ -3,6 +3,7 @@
 #ifdef BOARD_TUPLES
 
 #include "drivers/settings.h"
+#include "index/point.h"
 
 #define POINT_SHIFT 4
 
@@ -47,6 +48,39 @@ bool index_in_box(const struct indexed *index, const struct indexed_part *part,
         i++;
     }
     return true;
+}
+
+uint32_t index_tuple_code(const struct indexed *index, const struct indexed_part *part,
+                          const struct tuple *tuple)
+{
+    uint16_t points[WIRE_INDEX_ATTRIBUTES_MAXIMUM];
+    uint8_t count = 0;
+    for (uint8_t column = 0; column < index->columns; column++)
+        if (part->mask >> column & 1) {
+            points[count] = indexed_point(index, column, tuple->values[count],
+                                          (tuple->nulls >> count & 1) != 0);
+            count++;
+        }
+    return index_code(points, count);
+}
+
+bool index_owned(const struct indexed_part *part, struct zone_owned *owned)
+{
+    uint32_t codes[ZONE_BITS];
+    bool stores = false;
+    for (uint8_t i = 0; i < part->owner_count; i++) {
+        if (i >= part->settled && i < part->settled + part->away)
+            continue;
+        codes[i] = zone_code(&part->field, part->owners[i].x, part->owners[i].y);
+        if (part->owners[i].node == settings()->nodeid) {
+            zone_own_all(owned, codes[i]);
+            stores = true;
+        }
+    }
+    for (uint8_t i = 0; stores && i < part->owner_count; i++)
+        if (i < part->settled || i >= part->settled + part->away)
+            (void)zone_leave(owned, codes[i]);
+    return stores;
 }
 
 #endif

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #include "index/box.h"
-#include "query/operators/indexed.h"
+#include "index/zone.h"
+#include "query/operators/index_program.h"
 #include "storage/tuples.h"
 
 /* Bytes that tell the least and the greatest point of a column: the highest 12 bits of each. */
@@ -21,5 +22,10 @@ bool index_may_store(const struct indexed_part *part, const struct index_box *bo
 /* Whether a tuple of the part is in the box. */
 bool index_in_box(const struct indexed *index, const struct indexed_part *part,
                   const struct tuple *tuple, const struct index_box *box);
+/* The code of a tuple of the part. */
+uint32_t index_tuple_code(const struct indexed *index, const struct indexed_part *part,
+                          const struct tuple *tuple);
+/* What this mote owns of the part now; false: nothing. */
+bool index_owned(const struct indexed_part *part, struct zone_owned *owned);
 
 #endif

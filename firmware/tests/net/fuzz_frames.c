@@ -290,6 +290,34 @@ static uint8_t put_gathered(uint8_t *record)
                     : (uint8_t)(1 + below(WIRE_CARRIED_MAXIMUM));
 }
 
+/* Tuples whose zone has changed hands, or what is said of some. */
+static uint8_t put_handed(uint8_t *record)
+{
+    struct wire_handed_tuples *tuples = (struct wire_handed_tuples *)record;
+    *tuples = (struct wire_handed_tuples){.carries = WIRE_CARRIES_HANDED,
+                                          .index = an_index(),
+                                          .batch = (uint16_t)below(3),
+                                          .run = (uint8_t)below(3),
+                                          .record = (uint8_t)(below(9) | (below(3) ? 0 : 0x80)),
+                                          .session = (uint16_t)(1 + below(2)),
+                                          .epoch = below(2) ? below(100) : clock_uptime()};
+    for (uint8_t i = sizeof *tuples; i < WIRE_CARRIED_MAXIMUM; i++)
+        record[i] = (uint8_t)below(below(2) ? 2 : 256);
+    return below(8) ? (uint8_t)(sizeof *tuples + below(6) * 6)
+                    : (uint8_t)(1 + below(WIRE_CARRIED_MAXIMUM));
+}
+
+static uint8_t put_kept(uint8_t *record)
+{
+    struct wire_kept *kept = (struct wire_kept *)record;
+    *kept = (struct wire_kept){.carries = WIRE_CARRIES_KEPT,
+                               .index = an_index(),
+                               .batch = (uint16_t)below(65536),
+                               .run = (uint8_t)below(3),
+                               .records = (uint16_t)below(512)};
+    return below(8) ? sizeof *kept : (uint8_t)(1 + below(WIRE_CARRIED_MAXIMUM));
+}
+
 /* A body that its handler takes for good, at least in its fixed part. */
 static uint8_t plausible_body(uint8_t type, uint8_t *body)
 {
@@ -422,7 +450,7 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         struct wire_carried *carried_frame = (struct wire_carried *)body;
         carried_frame->source = (uint16_t)below(12);
         carried_frame->number = (uint8_t)below(3);
-        carried_frame->record[0] = below(2) ? WIRE_CARRIES_PING : (uint8_t)below(6);
+        carried_frame->record[0] = below(2) ? WIRE_CARRIES_PING : (uint8_t)below(8);
         carried_frame->deadline = (uint16_t)(clock_uptime() + below(40));
         if (type == WIRE_PACKET_CARRIED && below(3) == 0)
             return (uint8_t)(sizeof *carried_frame + pair_row(carried_frame->record));
@@ -430,6 +458,10 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
             return (uint8_t)(sizeof *carried_frame + put_tuples(carried_frame->record));
         if (type == WIRE_PACKET_CARRIED && carried_frame->record[0] == WIRE_CARRIES_GATHERED)
             return (uint8_t)(sizeof *carried_frame + put_gathered(carried_frame->record));
+        if (type == WIRE_PACKET_CARRIED && carried_frame->record[0] == WIRE_CARRIES_HANDED)
+            return (uint8_t)(sizeof *carried_frame + put_handed(carried_frame->record));
+        if (type == WIRE_PACKET_CARRIED && carried_frame->record[0] == WIRE_CARRIES_KEPT)
+            return (uint8_t)(sizeof *carried_frame + put_kept(carried_frame->record));
         return type == WIRE_PACKET_WAY_STATE
                    ? (uint8_t)sizeof(struct wire_way_state)
                    : (uint8_t)(sizeof *carried_frame + 1 + below(WIRE_CARRIED_MAXIMUM));

@@ -142,6 +142,7 @@ class IndexAsk:
             "over": self.over,
             "complete": self.over and self.complete,
             "missing": self.missing,
+            "told": self._told(),
         }
 
     def steps(self) -> list[str]:
@@ -176,17 +177,25 @@ class IndexAsk:
             joined = {name: (*values, *other[name]) for name, values in joined.items() if name in other}
         return joined
 
+    def _told(self) -> dict[int, int]:
+        """How many tuples each mote has told of: one that changes hands may come of two."""
+        told = ((node, self._by(node, step)) for step in self._steps for node in step.motes)
+        return {node: len(tuples) for node, tuples in told if tuples}
+
     def _of(self, step: _Step) -> Found:
+        return {name: values for node in step.motes for name, values in self._by(node, step).items()}
+
+    def _by(self, node: int, step: _Step) -> Found:
+        """What one mote has sent."""
         formats = [self.index.axes[column].entry.format.letter for column in step.part.columns]
         layout = struct.Struct("<" + "".join(formats))
         size, found = _HEAD.size + layout.size, Found()
-        for node in step.motes:
-            for record in self.parts[node].records.values():
-                for at in range(0, len(record) - size + 1, size):
-                    *name, nulls = _HEAD.unpack_from(record, at)
-                    integers = layout.unpack_from(record, at + _HEAD.size)
-                    values = tuple(None if nulls >> i & 1 else v for i, v in enumerate(integers))
-                    found[name[0], name[1], name[2]] = values
+        for record in self.parts[node].records.values():
+            for at in range(0, len(record) - size + 1, size):
+                *name, nulls = _HEAD.unpack_from(record, at)
+                integers = layout.unpack_from(record, at + _HEAD.size)
+                values = tuple(None if nulls >> i & 1 else v for i, v in enumerate(integers))
+                found[name[0], name[1], name[2]] = values
         return found
 
 

@@ -1,6 +1,7 @@
 """Owners of an index that change: who dies lends his zone to those next to it, and who comes, or comes back, has one of his own again.
 
-Source: DIM 2004, 3.1, whose zones are taken over, and split, in the same way. Tuples stay where they are: whoever may have some is asked.
+Source: DIM 2004, 3.1, whose zones are taken over, and split, in the same way. Motes hand tuples over by themselves, in their time:
+whoever may have some is asked.
 """
 
 from __future__ import annotations
