@@ -1087,7 +1087,7 @@ struct wire_stored {
     uint16_t token; /* that of the INDEX_ASK */
     uint16_t part; /* counts this mote's records of the answer, from 0 on */
     uint8_t last; /* 1: no more follow */
-    uint8_t tuples[]; /* of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple */
+    uint8_t tuples[]; /* of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_stored) == 7, "wire_stored");
 

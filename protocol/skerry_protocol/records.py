@@ -180,7 +180,7 @@ Stored = Struct(
     "last" / Int8ul * "1: no more follow",
     "tuples"
     / GreedyBytes
-    * "of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple",
+    * "of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each",
 )
 
 CommandAck = Struct(

@@ -1,9 +1,11 @@
 /* What is asked of an index: motes that store its tuples look through what they have and send what
- * may match up the tree, a record at a time, while the queue has room. */
+ * may match up the tree, a record at a time, while the queue has room; or states of aggregates over
+ * it, one record in all. */
 #include "query/operators/index_answer.h"
 
 #include "board.h"
 #include "net/app.h"
+#include "net/mac/time.h"
 
 #ifdef BOARD_TUPLES
 
@@ -12,7 +14,9 @@
 #include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "net/transport/queue.h"
+#include "query/operators/gathered.h"
 #include "query/operators/index_program.h"
+#include "query/operators/index_taking.h"
 #include "query/operators/index_zone.h"
 #include "query/program/row_layout.h"
 #include "query/query_conf.h"
@@ -24,6 +28,14 @@
 /* Bytes behind them: of epochs, and those that name motes at most. */
 #define EPOCH_BYTES 6U
 #define MOTES_MAXIMUM 16U
+/* In place of a part: states are asked for. Of these a byte each: the aggregate, and the place of
+ * its attribute among those of the part, or that it is COUNT(*). */
+#define STATES 7U
+#define KIND_SHIFT 4
+#define KIND_ALL 0x0FU
+
+_Static_assert(sizeof(struct gather_cell) == sizeof(struct wire_gathered_state),
+               "states are sent as they are kept");
 
 static struct {
     struct timer timer;
@@ -38,6 +50,8 @@ static struct {
             uint8_t bits;   /* of motes, by their number modulo this; 0: all */
             uint8_t motes[MOTES_MAXIMUM];
         } names;
+        uint8_t aggregates;                   /* whose states are asked for; 0: tuples are */
+        uint8_t kinds[WIRE_GATHERED_MAXIMUM]; /* as an INDEX_ASK has them */
         struct tuples_scan scan;
         uint8_t used; /* bytes of the record that is being filled */
         union {
@@ -94,6 +108,21 @@ static void send(struct question *question)
     question->used = sizeof question->record;
 }
 
+/* Adds a tuple to the states, which the record has: not where another mote still counts it. */
+static void count(struct question *question, const struct tuple *tuple)
+{
+    if (!index_taking_counts(question->index, tuple, time_at(clock_now()).seconds))
+        return;
+    struct gather_cell *cells = (struct gather_cell *)question->record.tuples;
+    for (uint8_t i = 0; i < question->aggregates; i++) {
+        uint8_t place = question->kinds[i] & KIND_ALL;
+        if (place == KIND_ALL)
+            gather_add(&cells[i], WIRE_AGGREGATE_COUNT, 0, 1);
+        else if (place < tuple->attributes && !(tuple->nulls >> place & 1))
+            gather_add(&cells[i], question->kinds[i] >> KIND_SHIFT, tuple->values[place], 1);
+    }
+}
+
 /* Looks on, and sends a record at most; false: not now any more. */
 static bool look(struct question *question)
 {
@@ -119,6 +148,10 @@ static bool look(struct question *question)
             if (!asks_name(question, &tuple.name) || !indexed_kept(entry, &index, &tuple) ||
                 !index_in_box(&index, &part, &tuple, &question->box))
                 break;
+            if (question->aggregates > 0) {
+                count(question, &tuple);
+                break;
+            }
             add(question, entry, &part, &tuple);
             if (question->used + one <= BODY)
                 break;
@@ -160,6 +193,62 @@ static bool read_names(const uint8_t *bytes, uint8_t length, struct question *qu
     return true;
 }
 
+/* What the box and the names are of a question for tuples; false: malformed. */
+static bool read_tuples(const uint8_t *bytes, uint8_t length, const struct indexed_part *part,
+                        struct question *asked)
+{
+    uint8_t bounds = (uint8_t)(part->columns * INDEX_BOUNDS_BYTES);
+    if (length < bounds || !read_names(bytes + bounds, (uint8_t)(length - bounds), asked))
+        return false;
+    index_read_bounds(bytes, part->columns, &asked->box);
+    return true;
+}
+
+/* Likewise of one for states, behind the byte that says which part and how many. */
+static bool read_states(const uint8_t *bytes, uint8_t length, const struct indexed_part *part,
+                        struct question *asked)
+{
+    if (length < 1U + asked->aggregates)
+        return false;
+    uint8_t limited = *bytes++;
+    memcpy(asked->kinds, bytes, asked->aggregates);
+    bytes += asked->aggregates;
+    length = (uint8_t)(length - 1U - asked->aggregates);
+    index_box_all(&asked->box, part->columns);
+    for (uint8_t i = 0; i < part->columns; i++) {
+        if (!(limited >> i & 1))
+            continue;
+        if (length < 2 * sizeof(uint16_t))
+            return false;
+        memcpy(&asked->box.low[i], bytes, sizeof(uint16_t));
+        memcpy(&asked->box.high[i], bytes + sizeof(uint16_t), sizeof(uint16_t));
+        bytes += 2 * sizeof(uint16_t);
+        length = (uint8_t)(length - 2 * sizeof(uint16_t));
+    }
+    return read_names(bytes, length, asked);
+}
+
+static void begin(const struct question *asked, uint16_t token, const struct indexed_part *part)
+{
+    struct question *question = answering.questions;
+    while (question->asked)
+        if (++question == answering.questions + INDEX_QUESTIONS)
+            return; /* Who asks will ask again. */
+    const struct tuples_box all = {
+        .attributes = part->columns,
+        .nulls = UINT8_MAX,
+        .low = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN},
+        .high = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}};
+    *question = *asked;
+    question->record =
+        (struct wire_stored){.node = settings()->nodeid, .token = token, .part = 0, .last = 0};
+    question->used = (uint8_t)(sizeof question->record +
+                               question->aggregates * sizeof(struct wire_gathered_state));
+    memset(question->record.tuples, 0, question->used - sizeof question->record);
+    tuples_scan_begin(&question->scan, asked->index, &all);
+    later();
+}
+
 static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t length)
 {
     struct indexed index;
@@ -167,31 +256,25 @@ static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t le
     struct question asked = {.asked = true,
                              .index = INDEXED_NUMBER(which),
                              .part = (uint8_t)(which >> INDEXED_PART_SHIFT)};
-    struct question *question = answering.questions;
     const struct query_entry *entry = indexed_find(asked.index, &index);
+    bool states = asked.part == STATES;
+    if (states) {
+        if (length == 0)
+            return;
+        asked.part = *bytes & 0x0F;
+        asked.aggregates = *bytes >> 4;
+        if (asked.aggregates == 0 || asked.aggregates > WIRE_GATHERED_MAXIMUM)
+            return;
+        bytes++;
+        length--;
+    }
     if (entry == NULL || asked.part >= index.index->parts)
         return;
     indexed_part(entry, &index, asked.part, &part);
-    uint8_t bounds = (uint8_t)(part.columns * INDEX_BOUNDS_BYTES);
-    if (length < bounds || !read_names(bytes + bounds, (uint8_t)(length - bounds), &asked))
-        return;
-    index_read_bounds(bytes, part.columns, &asked.box);
-    if (!index_may_store(&part, &asked.box))
-        return;
-    while (question->asked)
-        if (++question == answering.questions + INDEX_QUESTIONS)
-            return; /* Who asks will ask again. */
-    const struct tuples_box all = {
-        .attributes = part.columns,
-        .nulls = UINT8_MAX,
-        .low = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN},
-        .high = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}};
-    *question = asked;
-    question->record =
-        (struct wire_stored){.node = settings()->nodeid, .token = token, .part = 0, .last = 0};
-    question->used = sizeof question->record;
-    tuples_scan_begin(&question->scan, asked.index, &all);
-    later();
+    bool sound = states ? read_states(bytes, length, &part, &asked)
+                        : read_tuples(bytes, length, &part, &asked);
+    if (sound && index_may_store(&part, &asked.box))
+        begin(&asked, token, &part);
 }
 
 bool index_answers(void)

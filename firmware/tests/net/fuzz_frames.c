@@ -405,8 +405,15 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         if (below(3) == 0) { /* what is stored of an index */
             uint16_t index = an_index();
             command->op = below(16) ? WIRE_COMMAND_INDEX_ASK : WIRE_COMMAND_INDEX_DROP;
+            bool states = below(2);
+            if (states)
+                index |= 7U << 13;
             memcpy(command->arguments, &index, sizeof index);
-            if (below(4))
+            if (below(4) && states) { /* its part and how many, which has bounds, one of them */
+                uint8_t asked[] = {(uint8_t)(below(2) | below(5) << 4), (uint8_t)below(2),
+                                   (uint8_t)(below(6) << 4 | (below(2) ? 15 : below(3)))};
+                memcpy(command->arguments + sizeof index, asked, sizeof asked);
+            } else if (below(4))
                 memcpy(command->arguments + sizeof index, "\x00\xF0\xFF", 3);
             return (uint8_t)(sizeof *command + sizeof index + (below(2) ? 3 : below(19)));
         }

@@ -20,7 +20,7 @@ Points = Sequence[tuple[int, int]]
 #: Bytes that a question has room for behind its index, and those that tell of epochs.
 _ROOM, _EPOCHS = 18, 6
 #: The last epoch that there may be, and what stands for all.
-_LAST_EPOCH, _ALL = 2**32 - 1, 2**16 - 1
+LAST_EPOCH, ALL_EPOCHS = 2**32 - 1, 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Names:
     """Which tuples are asked for, at most: of some epochs, both ends included, and of some motes; None: of all."""
 
     first: int = 0
-    last: int = _LAST_EPOCH
+    last: int = LAST_EPOCH
     nodes: frozenset[int] | None = None
 
     def of(self, names: Iterable[tuple[int, int]]) -> Names:
@@ -41,7 +41,7 @@ class Names:
         if room < _EPOCHS or self == Names():
             return b""
         more = self.last - self.first
-        told = struct.pack("<IH", self.first, more if more < _ALL else _ALL)
+        told = struct.pack("<IH", self.first, more if more < ALL_EPOCHS else ALL_EPOCHS)
         bits, asked = 8 * (room - _EPOCHS), 0
         if self.nodes is None or not bits:
             return told

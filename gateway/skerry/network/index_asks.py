@@ -10,6 +10,7 @@ from typing import Any
 
 from skerry.index.questions import Names, Points, encoded, holders, share
 from skerry.planner.features.indexing import Index, IndexPart
+from skerry.sensors.index_states import Counted, StateQuestion
 from skerry.sensors.index_tables import StoredTuple
 from skerry_protocol.limits import BROADCAST, INDEX_NUMBERS
 
@@ -66,7 +67,8 @@ class _Step:
 class IndexAsk:
     """A question. ``box``: None where no value can be asked for; ``needed``: columns that the answer needs. Of several parts one is asked
     after the other, each for the tuples that those before had; that from which least is to be expected comes first. ``gone``: motes that
-    are not waited for; where they answer all the same, their tuples count."""
+    are not waited for; where they answer all the same, their tuples count. ``states``: what motes tell in place of tuples, all of one part.
+    """
 
     def __init__(
         self,
@@ -75,8 +77,10 @@ class IndexAsk:
         needed: frozenset[int] | None = None,
         names: Names | None = None,
         gone: Collection[int] = (),
+        states: StateQuestion | None = None,
     ) -> None:
         self.index, self._names, self._gone = index, names or Names(), frozenset(gone)
+        self.states = states
         wanted = range(len(index.axes)) if needed is None else needed
         steps = [] if box is None else [_step(index, number, box) for number in range(len(index.parts))]
         concerned = [step for step in steps if not set(wanted).isdisjoint(step.part.columns)]
@@ -109,11 +113,16 @@ class IndexAsk:
 
     def arguments(self) -> bytes:
         """What motes are told."""
+        if self.states is not None:
+            return self.states.arguments(self.index)
         number = self.index.number + self.step.number * INDEX_NUMBERS
         return number.to_bytes(2, "little") + encoded(self.step.box, self._names)
 
     def go_on(self) -> None:
         """To the next part, as nothing more is waited for in this one."""
+        if self.states is not None:
+            self.over = True
+            return
         found = self._found(self._steps[: self._at + 1])
         if not found or self._at + 1 == len(self._steps):
             self.over = True
@@ -158,6 +167,17 @@ class IndexAsk:
             )
         return lines
 
+    def told_states(self) -> list[list[Counted]]:
+        """Where states are asked for, those of each mote that has answered."""
+        assert self.states is not None
+        told = []
+        for node in self.step.motes:
+            answer = self.parts[node]
+            records = [answer.records.get((token, 0), b"") for token in answer.counts]
+            read = [states for record in records if (states := self.states.read(record)) is not None]
+            told += read[:1]
+        return told
+
     def tuples(self) -> list[StoredTuple]:
         """What has come from all parts that were asked, each once, in an order of its own."""
         asked = [column for step in self._steps for column in step.part.columns]
@@ -179,6 +199,8 @@ class IndexAsk:
 
     def _told(self) -> dict[int, int]:
         """How many tuples each mote has told of: one that changes hands may come of two."""
+        if self.states is not None:
+            return {}
         told = ((node, self._by(node, step)) for step in self._steps for node in step.motes)
         return {node: len(tuples) for node, tuples in told if tuples}
 

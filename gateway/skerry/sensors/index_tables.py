@@ -20,7 +20,7 @@ from skerry.sensors.answers import answer
 from skerry.sensors.definitions import TIME, Column, SensorTable
 
 #: The range of a bound, in integers as motes send them.
-_LEAST, _MOST = -(2**31), 2**31 - 1
+_LEAST, _MOST = EVERY = -(2**31), 2**31 - 1
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -53,8 +53,8 @@ def question_of(plan: SourcePlan, index: Index) -> tuple[Points | None, frozense
 def names_of(where: Term | None) -> Names:
     """The tuples that a condition lets pass, at most, by mote and epoch."""
     first, last, nodes = 0, Names().last, None
-    for name, operator, value in _compared(where):
-        least, most = _bounds(operator, value)
+    for name, operator, value in compared(where):
+        least, most = bounds_of(operator, value)
         if name == "epoch":
             first, last = max(first, least), min(last, most)
         if name == "nodeid" and least == most:
@@ -62,7 +62,7 @@ def names_of(where: Term | None) -> Names:
     return Names(first, last, nodes) if first <= last and (nodes is None or min(nodes) >= 0) else Names()
 
 
-def _bounds(operator: str, value: Decimal) -> tuple[int, int]:
+def bounds_of(operator: str, value: Decimal) -> tuple[int, int]:
     """The integers that compare so."""
     if operator == ">":
         return math.floor(value) + 1, _MOST
@@ -79,12 +79,12 @@ def box_of(where: Term | None, index: Index) -> Points | None:
     names = [axis.entry.name for axis in index.axes]
     bounds = {name: [_LEAST, _MOST] for name in names}
     limited = set[str]()
-    for name, operator, value in _compared(where):
+    for name, operator, value in compared(where):
         if name not in bounds:
             continue
         scaled = value.scaleb(index.axes[names.index(name)].entry.digits)
         limited.add(name)
-        least, most = _bounds(operator, scaled)
+        least, most = bounds_of(operator, scaled)
         bounds[name] = [max(least, bounds[name][0]), min(most, bounds[name][1])]
     if any(least > most for least, most in bounds.values()):
         return None
@@ -96,13 +96,15 @@ def box_of(where: Term | None, index: Index) -> Points | None:
     return coarse(box)
 
 
-def _compared(where: Term | None) -> Iterator[tuple[str, str, Decimal]]:
-    """Of what AND joins, comparisons of a column with a number."""
+def compared(
+    where: Term | None, types: Sequence[str] = (plans.INT, plans.DECIMAL, plans.DOUBLE)
+) -> Iterator[tuple[str, str, Decimal]]:
+    """Of what AND joins, comparisons of a column with a number of one of the types."""
     if where is None:
         return
     if where.op == "AND":
         for arg in where.args:
-            yield from _compared(arg)
+            yield from compared(arg, types)
         return
     if where.op not in _TURNED:
         return
@@ -110,11 +112,7 @@ def _compared(where: Term | None) -> Iterator[tuple[str, str, Decimal]]:
     operator = where.op
     if left.op == "literal":
         left, right, operator = right, left, _TURNED[operator]
-    if (
-        left.op == "column"
-        and right.op == "literal"
-        and right.type in (plans.INT, plans.DECIMAL, plans.DOUBLE)
-    ):
+    if left.op == "column" and right.op == "literal" and right.type in types:
         yield str(left.value), operator, Decimal(str(right.value))
 
 

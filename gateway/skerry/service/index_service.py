@@ -22,6 +22,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import index_fits, plan_index
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.gathering import at_mote, plan_gathering
+from skerry.sensors.index_states import answered_by_states, states_of
 from skerry.sensors.index_tables import StoredTuple, answered, question_of, table_of
 from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import NotYetError
@@ -195,7 +196,9 @@ class IndexService:
             return
         # Who may be back soon is waited for, until others store for him.
         gone = [node for node in index.holding if node not in index.storing and not self._is_there(node)]
-        ask = self._asks[query.id] = IndexAsk(index, *question_of(sources, index), gone)
+        ask = self._asks[query.id] = IndexAsk(
+            index, *question_of(sources, index), gone, states_of(sources, index)
+        )
         self._network.index_asks.add(ask)
 
     def advance(self) -> None:
@@ -218,6 +221,8 @@ class IndexService:
             raise QueryError("the answer was lost with a restart of the gateway", "ask again")
         if not ask.over:
             raise NotYetError
+        if ask.states is not None:
+            return answered_by_states(sources, index, ask.states.merged(ask.told_states()))
         kept = [one for one in ask.tuples() if not self._is_old(index, one)]
         return answered(sources, index, kept, lambda one: self._utc(index, one))
 
@@ -254,10 +259,11 @@ class IndexService:
         index, sources = self.of(plan), plan.sources
         if index is None or sources is None:
             return None
-        ask = IndexAsk(index, *question_of(sources, index))
+        states = states_of(sources, index)
+        ask = IndexAsk(index, *question_of(sources, index), states=states)
         zones = [f"mote {node}" for node in ask.parts]
         lines = ["motes"]
-        if len(index.parts) > 1:
+        if len(index.parts) > 1 and states is None:
             lines += [f"  {line}" for line in ask.steps()]
         else:
             lines.append(
@@ -266,6 +272,10 @@ class IndexService:
             )
         if len(zones) == len(index.holding):
             lines.append("  all zones are asked: a range of an indexed attribute asks fewer")
+        if states is not None:
+            lines += ["  each sends a state of each aggregate, and no tuples"]
+            lines += ["gateway", "  makes the answer of them; it ends"]
+            return {"query": plan.text, "index": ask.to_dict(), "text": "\n".join(lines)}
         lines += ["gateway", "  keeps what WHERE lets pass, and makes the answer of it; it ends"]
         return {"query": plan.text, "index": ask.to_dict(), "text": "\n".join(lines)}
 

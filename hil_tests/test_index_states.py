@@ -1,0 +1,59 @@
+"""Where states of aggregates say all, motes send these and no tuples: the answer is the same, and the air is free sooner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bench.measuring.air import counted
+from hil_tests.office import Office
+from skerry.service.queries import UserQuery
+from skerry_protocol.codes import PacketType
+from skerry_testbed.pytest import MakeNetwork, disc, grid
+
+BOARDS = ("iris", "cc2538", "cc2538")
+PERIOD_S, EPOCHS, SETTLED_S = 40, 8, 300
+
+
+def test_states_are_sent_in_place_of_tuples(
+    network: MakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn_seed: int
+) -> None:
+    rng = Random(drawn_seed)
+    net = network(grid(4, 3, spacing=10, boards=BOARDS), radio=disc(15), seed=drawn_seed)
+    net.advance(0.5)
+    office = Office(net, tmp_path, monkeypatch)
+    office.advance(300, lambda: bool(office.gateway.site.status()["motes"] == len(net.motes)))
+    office.ask(
+        f"CREATE INDEX climate ON sensors (JOINT (light FROM 0 TO 1000, temp FROM 10 TO 30)) SAMPLE PERIOD {PERIOD_S} s"
+    )
+    office.advance(80)
+    first = int(net.line.network_time()) // PERIOD_S + 1
+    for _ in range(EPOCHS):
+        for mote in net.motes.values():
+            mote.sense(light=round(rng.uniform(0, 1000)), temp=round(rng.uniform(10, 30), 2))
+        office.advance(PERIOD_S)
+    office.advance(SETTLED_S)
+    what = f"FROM climate WHERE temp > 15 AND epoch BETWEEN {first} AND {first + EPOCHS - 1}"
+    bundled = frozenset({PacketType.BUNDLE})
+
+    def answered(select: str) -> tuple[UserQuery, int]:
+        """The query, and bytes of answers that it takes."""
+        net.frames.clear()
+        query = office.ask(f"SELECT {select} {what}")
+        office.answers([query])
+        assert (office.gateway.queries.indexed(query) or {})["complete"]
+        return query, counted(net.frames, len(net.motes), bundled).total
+
+    tuples, by_tuples = answered("nodeid, epoch, light, temp")
+    states, by_states = answered("COUNT(*), SUM(light), MIN(temp)")
+    rows = office.told(tuples)
+    [row] = office.told(states)
+    assert list(row.values()) == [
+        len(rows), sum(one["light"] for one in rows), min(one["temp"] for one in rows),
+    ]  # fmt: skip
+    print(f"seed {drawn_seed}: {len(rows)} tuples: {by_tuples} bytes; their states: {by_states}")
+    assert len(rows) > 40
+    assert by_states * 2 < by_tuples
+    office.gateway.close()
