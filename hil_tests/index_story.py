@@ -74,14 +74,16 @@ class Story:
         told = [row for row in self.office.told(self._sampled) if first <= row["epoch"] <= last]
         return self.owned([tuple(row.values()) for row in told])
 
-    def owned(self, rows: list[Row]) -> list[Row]:
-        """The same with who owns them now."""
-        return [(*row[:4], self._owner(*row[2:4])) for row in rows]
+    def owned(self, rows: list[Row], also: dict[int, Position] | None = None) -> list[Row]:
+        """The same with who owns them now, or would if some more motes stored."""
+        return [(*row[:4], self._owner(*row[2:4], also or {})) for row in rows]
 
-    def _owner(self, light: int, temp: float) -> int:
+    def _owner(self, light: int, temp: float, also: dict[int, Position]) -> int:
         [part] = self.index.parts
         field = field_of([*part.owners.values(), *part.away.values()])
-        known = {node: motes_code().zone_code(field, *place) for node, place in part.storing.items()}
+        known = {
+            node: motes_code().zone_code(field, *place) for node, place in {**part.storing, **also}.items()
+        }
         integers = light, round(temp * 100)
         axes = zip(self.index.axes, integers, strict=True)
         code = motes_code().code([point(axis.low, axis.high, value) for axis, value in axes])

@@ -784,8 +784,10 @@ _Static_assert(sizeof(struct wire_partial) == 9, "wire_partial");
 struct wire_index_count {
     uint16_t index; /* its number */
     uint32_t tuples; /* of it that this mote stores */
+    uint8_t own; /* 1: by the owners of that revision all of them are its own */
+    uint8_t revision; /* that of the program by which this mote has looked through them */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_index_count) == 6, "wire_index_count");
+_Static_assert(sizeof(struct wire_index_count) == 8, "wire_index_count");
 
 /* A constant of its place or of its user's, in a STATUS. */
 struct wire_static_value {

@@ -121,8 +121,10 @@ bool app_gathered(const uint8_t *record, uint8_t length);
 /* Tuples have come to this mote. False: they are malformed, or of no index that it knows. */
 bool app_tuple(const uint8_t *record, uint8_t length);
 /* Likewise of tuples whose zone has changed hands (query/operators/index_handing.c). Boards with
- * BOARD_TUPLES, as the two that follow. */
+ * BOARD_TUPLES, as the three that follow. */
 void app_handing_due(void);
+/* Whether all tuples that it has of an index are this mote's own, by the owners of a revision. */
+bool app_tuples_own(uint16_t index, uint8_t *revision);
 /* Tuples whose zone this mote owns now have come from the mote that stored them, and what one says
  * of those that this mote has given to it (query/operators/index_giving.c). False: malformed, or of
  * no index that it knows. */

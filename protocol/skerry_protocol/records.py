@@ -124,6 +124,8 @@ Status = Struct(
 IndexCount = Struct(
     "index" / Int16ul * "its number",
     "tuples" / Int32ul * "of it that this mote stores",
+    "own" / Int8ul * "1: by the owners of that revision all of them are its own",
+    "revision" / Int8ul * "that of the program by which this mote has looked through them",
 )
 
 Flash = Struct(

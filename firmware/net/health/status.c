@@ -88,13 +88,11 @@ static NOT_INLINED uint8_t constants(struct wire_static_value *told)
     return (uint8_t)(count * sizeof *told);
 }
 
-/* Boards without flash for rows have no pages. */
+#ifdef BOARD_TUPLES
 static NOT_INLINED void flash_report(void)
 {
     struct tuples_statistics kept;
     tuples_statistics(&kept);
-    if (kept.pages == 0)
-        return;
     struct {
         struct wire_flash flash;
         struct wire_index_count indexes[TUPLES_INDEXES];
@@ -109,12 +107,17 @@ static NOT_INLINED void flash_report(void)
     for (uint8_t place = 0; place < TUPLES_INDEXES; place++) {
         uint16_t index;
         uint32_t tuples = tuples_of(place, &index);
-        if (tuples > 0)
-            told.indexes[count++] = (struct wire_index_count){index, tuples};
+        if (tuples == 0)
+            continue;
+        uint8_t revision = 0;
+        bool own = app_tuples_own(index, &revision);
+        told.indexes[count++] = (struct wire_index_count){
+            .index = index, .tuples = tuples, .own = own, .revision = revision};
     }
     queue_push(WIRE_PACKET_FLASH, &told,
                (uint8_t)(sizeof told.flash + count * sizeof *told.indexes));
 }
+#endif
 
 void status_report(void)
 {
@@ -155,7 +158,9 @@ void status_report(void)
     status->loops = mac_counters.loops;
     status->factory = own->factory;
     queue_push(WIRE_PACKET_STATUS, status, (uint8_t)(sizeof *status + constants(status->statics)));
+#ifdef BOARD_TUPLES
     flash_report();
+#endif
 }
 
 /* Powers of two. */

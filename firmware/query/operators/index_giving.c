@@ -73,8 +73,8 @@ static struct {
     struct {
         uint16_t index;
         uint8_t revision;
-        bool known, done;
-        uint32_t from; /* network second from which it is looked through */
+        bool known, done, own; /* `own`: all that it has are this mote's */
+        uint32_t from;         /* network second from which it is looked through */
     } followed[TUPLES_INDEXES];
 } giving;
 
@@ -135,10 +135,11 @@ static void begin_run(const struct index_view *view, struct mark from)
     fill_from(view, 0);
 }
 
-static void rest(bool done)
+static void rest(bool done, bool own)
 {
     giving.phase = RESTING;
     giving.followed[giving.place].done = done;
+    giving.followed[giving.place].own = own;
     giving.followed[giving.place].from = now() + GIVING_AGAIN;
 }
 
@@ -167,7 +168,7 @@ static bool look(const struct index_view *view)
         return true;
     }
     case TUPLES_MORE: return true;
-    default: rest(giving.silent == 0); return false;
+    default: rest(giving.silent == 0, giving.silent == 0); return false;
     }
 }
 
@@ -437,7 +438,7 @@ static void follow(void)
             giving.followed[place].index = number;
             giving.followed[place].revision = revision;
             giving.followed[place].known = true;
-            giving.followed[place].done = false;
+            giving.followed[place].done = giving.followed[place].own = false;
             giving.followed[place].from = now() + GIVING_AFTER;
             if (giving.place == place)
                 giving.phase = RESTING;
@@ -451,8 +452,18 @@ static void follow(void)
         if (find_view(&view))
             look_again(&view);
         else
-            rest(true);
+            rest(true, false); /* It is not known whose they are. */
     }
+}
+
+bool app_tuples_own(uint16_t index, uint8_t *revision)
+{
+    for (uint8_t place = 0; place < TUPLES_INDEXES; place++)
+        if (giving.followed[place].known && giving.followed[place].index == index) {
+            *revision = giving.followed[place].revision;
+            return giving.followed[place].own;
+        }
+    return false;
 }
 
 /* Some of what has been given, where nobody looks for it. */

@@ -195,8 +195,9 @@ static const struct member joined_members[] = {MEMBER(joined, query),   MEMBER(j
                                                MEMBER(joined, t),       MEMBER(joined, t_epoch),
                                                MEMBER(joined, t_nulls)};
 LAYOUT(joined, NULL, "values", NULL);
-static const struct member index_count_members[] = {MEMBER(index_count, index),
-                                                    MEMBER(index_count, tuples)};
+static const struct member index_count_members[] = {
+    MEMBER(index_count, index), MEMBER(index_count, tuples), MEMBER(index_count, own),
+    MEMBER(index_count, revision)};
 LAYOUT(index_count, NULL, NULL, NULL);
 static const struct member flash_members[] = {MEMBER(flash, node),      MEMBER(flash, pages),
                                               MEMBER(flash, capacity),  MEMBER(flash, used),

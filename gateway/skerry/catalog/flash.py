@@ -13,7 +13,7 @@ class Flash:
 
     ``reported``: UTC in s. Sizes in bytes; ``evicted``: tuples that gave way to others since the mote was first flashed;
     ``erased_most``: erasures of the page that was erased most often, ``erased_mean``: of a page on average; ``tuples``: how many it
-    stores of each index, by the index's number.
+    stores of each index, by the index's number; ``own``: of those of which all are its own zone's the revision of the owners.
     """
 
     nodeid: int
@@ -25,6 +25,7 @@ class Flash:
     erased_most: int
     erased_mean: float
     tuples: Mapping[int, int]
+    own: Mapping[int, int]
 
     @property
     def fill(self) -> float:
@@ -46,6 +47,7 @@ class FlashReports:
             reported=now,
             erased_mean=body["erased_sum"] / max(body["pages"], 1),
             tuples={one["index"]: one["tuples"] for one in body["indexes"]},
+            own={one["index"]: one["revision"] for one in body["indexes"] if one["own"]},
             **{name: body[name] for name in same},
         )
 
@@ -57,11 +59,20 @@ class FlashReports:
         """How many tuples of an index motes store, by mote."""
         return {node: flash.tuples.get(index, 0) for node, flash in sorted(self._by_mote.items())}
 
+    def followed(self, index: int, revision: int, since: float) -> set[int]:
+        """Motes that store no tuple of an index that is another one's by the owners of a revision: they say so, or have told since then,
+        UTC in s, that they have none."""
+        return {
+            node
+            for node, flash in self._by_mote.items()
+            if flash.own.get(index) == revision or (index not in flash.tuples and flash.reported > since)
+        }
+
     def described(self) -> list[dict[str, Any]]:
         """All, by address, as plain values."""
         flashes = [self._by_mote[nodeid] for nodeid in sorted(self._by_mote)]
         return [
-            {name: value for name, value in asdict(flash).items() if name != "tuples"}
+            {name: value for name, value in asdict(flash).items() if name not in ("tuples", "own")}
             | {
                 "tuples": sum(flash.tuples.values()),
                 "fill": round(flash.fill, 4),

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 _SILENT_S = 3600.0
 #: S of network time between two looks at who is there: what is the same in two of them, one after the other, is there to stay.
 _LOOK_S = 30.0
+#: S of network time after which motes have heard of other owners, and looked through their tuples.
+_TOLD_S = 300.0
 #: Where a mote says that it stands, in dm, that has not been told.
 _UNTOLD = (0, 0)
 
@@ -140,7 +142,7 @@ class IndexService:
             fits = partial(index_fits, text=query.plan.text)
             stored = {place for part in query.index.parts for _, place in part.told}
             placed = {node: place for node, place in there.items() if place != _UNTOLD or place in stored}
-            found = amended(query.index, placed, time.time(), fits)
+            found = amended(query.index, placed, time.time(), fits, self._followed(query.index))
             if found != query.index and _alike(found, self._found.get(key)):
                 log.info("index %s: %s", found.name, _change(query.index, found))
                 query.index = found
@@ -156,6 +158,11 @@ class IndexService:
         asking = {question.mote for question in questions if question is not None}
         places = self._network.catalog.places() if asking else {}
         return {mote: places.get(mote) for mote in asking}
+
+    def _followed(self, index: Index) -> set[int]:
+        """Motes that have given all that is not theirs by the owners as they are."""
+        changed = max((moment for part in index.parts for moment in part.since.values()), default=0.0)
+        return self._network.catalog.flash.followed(index.number, index.revision, changed + _TOLD_S)
 
     def _there(self) -> dict[int, Position]:
         """Motes that can store and are there, and where they stand, in dm."""

@@ -160,7 +160,10 @@ def test_flash_is_told_by_mote_as_it_was_last_heard() -> None:
         "evicted": 9,
         "erased_most": 3,
         "erased_sum": 360,
-        "indexes": [{"index": 300, "tuples": 50}, {"index": 5, "tuples": 1}],
+        "indexes": [
+            {"index": 300, "tuples": 50, "own": 1, "revision": 9},
+            {"index": 5, "tuples": 1, "own": 0, "revision": 2},
+        ],
     }
     for node, changed in ((9, {}), (7, {"used": 10}), (7, {})):
         network.hear([decode(encode(PacketType.FLASH, node=node, **(last | changed)))])

@@ -35,8 +35,10 @@ def owner(part: IndexPart, code: int) -> int:
     return min(known, key=lambda node: known[node] ^ code)
 
 
+@pytest.mark.parametrize("follow", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_whoever_may_have_a_tuple_is_asked_whatever_owners_do(seed: int) -> None:
+def test_whoever_may_have_a_tuple_is_asked_whatever_owners_do(seed: int, follow: bool) -> None:
+    """``follow``: now and then tuples of some motes that are there follow their zones."""
     rng = random.Random(seed)
 
     def place() -> Position:
@@ -64,7 +66,23 @@ def test_whoever_may_have_a_tuple_is_asked_whatever_owners_do(seed: int) -> None
         elif what == "moves" and node in there:
             there[node] = motes[node] = place()
         before = index
-        index = amended(index, there, now, fits)
+        known = dict(enumerate(index.parts))
+        givers = {node for node in there if follow and rng.random() < 0.8}
+        stored = [
+            (number, owner(known[number], motes_code().code(points)), points, moment)
+            if by in givers and owner(known[number], motes_code().code(points)) in there
+            else (number, by, points, moment)
+            for number, by, points, moment in stored
+        ]
+        followed = {
+            node
+            for node in givers
+            if all(
+                by != node or by == owner(known[number], motes_code().code(points))
+                for number, by, points, _ in stored
+            )
+        }
+        index = amended(index, there, now, fits, followed)
         changes += index.revision != before.revision
         assert (index.encode() == before.encode()) == (index.revision == before.revision)
         assert Index.from_list(index.to_list()) == index
@@ -153,3 +171,36 @@ def test_there_is_room_for_so_many_at_most() -> None:
     back = amended(lent, there, 30.0, four)
     assert back.parts[0].storing == {1: (0, 0)}
     assert back.parts[0].holding == [1, 2, 3, 4]
+
+
+def test_where_tuples_have_followed_owners_alone_are_asked() -> None:
+    there = {**FOUR, 9: (70, 70)}
+    joined = amended(index_of([FOUR]), there, 10.0, everything)
+    corner = coarse([(0, 0x1000), (0, 0x1000)])
+    assert sorted(IndexAsk(joined, corner).parts) == [1, 9]
+    # One of them still has tuples that are not its own.
+    assert amended(joined, there, 20.0, everything, set(FOUR)) == joined
+    settled = amended(joined, there, 20.0, everything, set(there))
+    [part] = settled.parts
+    assert (settled.revision, part.owners, part.added, part.since) == (2, there, {}, {})
+    assert sorted(IndexAsk(settled, corner).parts) == [1]
+
+    # What one that is away may have is unknown, until it is back.
+    without = {node: place for node, place in there.items() if node != 4}
+    lent = amended(settled, without, 30.0, everything, set(there))
+    assert amended(lent, without, 40.0, everything, set(there)) == lent
+    back = amended(lent, there, 50.0, everything, set(there))
+    assert back.parts[0].added == {4: (90, 90)}
+    settled = amended(back, there, 60.0, everything, set(there))
+    assert settled.parts[0].owners == there
+    assert settled.parts[0].since == {}
+
+    # One that moves within the field.
+    moved = amended(settled, {**there, 9: (20, 70)}, 70.0, everything)
+    again = amended(moved, {**there, 9: (20, 70)}, 80.0, everything, set(there))
+    assert again.parts[0].owners == {**FOUR, 9: (20, 70)}
+    assert again.parts[0].since == {}
+    # The field stays what it was: where one stood at its edge is told for as long as tuples are kept.
+    inward = {**there, 9: (20, 70), 4: (60, 60), 2: (60, 0)}
+    changed = amended(again, inward, 90.0, everything)
+    assert amended(changed, inward, 95.0, everything, set(there)).parts[0].away

@@ -17,23 +17,37 @@ from skerry.planner.features.indexing import Index, IndexPart
 _TOLD_MAXIMUM = BITS
 
 
-def amended(index: Index, there: Mapping[int, Position], now: float, fits: Callable[[Index], bool]) -> Index:
+def amended(
+    index: Index,
+    there: Mapping[int, Position],
+    now: float,
+    fits: Callable[[Index], bool],
+    followed: Container[int] = (),
+) -> Index:
     """The index with its owners as they are ``now``, UTC in s. ``there``: all motes that can store and are there, and where they stand, in
     dm. ``fits``: whether a program has room for it: else those who have come last have no part in it. The revision is another where motes
-    are to be told."""
+    are to be told. ``followed``: motes all of whose tuples are their own by the owners as ``index`` has them."""
     known, made = set(index.holding), index
     for node in sorted(there.keys() - known):
         made = _with(made, node, there[node], now)
-    parts = (_settled(_followed(part, there, now), now - index.keep_ms / 1000) for part in made.parts)
+    long_ago = now - index.keep_ms / 1000
+    parts = (
+        _settled(_followed(part, there, now), now if _has_followed(part, there, followed) else long_ago)
+        for part in made.parts
+    )
     made = replace(made, parts=tuple(parts))
     while not fits(made):
         fewer = _without_last(made.parts, known, now)
         if fewer is None:
             return index
         made = replace(made, parts=fewer)
-    same = [part.told for part in made.parts] == [part.told for part in index.parts]
-    same = same and [len(part.away) for part in made.parts] == [len(part.away) for part in index.parts]
+    same = list(map(_told, made.parts)) == list(map(_told, index.parts))
     return made if same else replace(made, revision=(index.revision + 1) % 256)
+
+
+def _told(part: IndexPart) -> tuple[Sequence[tuple[int, Position]], int, int]:
+    """What motes are told of a part."""
+    return part.told, len(part.owners), len(part.away)
 
 
 def _followed(part: IndexPart, there: Mapping[int, Position], now: float) -> IndexPart:
@@ -72,8 +86,15 @@ def _is_same(node: int, one: IndexPart, other: IndexPart) -> bool:
     )
 
 
+def _has_followed(part: IndexPart, there: Mapping[int, Position], followed: Container[int]) -> bool:
+    """Whether no tuple of a part is anywhere but with its owner: all that may have some are there, and say so."""
+    current = all(there.get(node) == place for node, place in part.storing.items())
+    return current and not part.lost and all(node in there and node in followed for node in part.holding)
+
+
 def _settled(part: IndexPart, long_ago: float) -> IndexPart:
-    """The part without what has been so since before all tuples that are kept, where that leaves its field what it is."""
+    """The part without what has been so since before all tuples that are kept were sampled, or since before they followed, where that
+    leaves its field what it is."""
     for node, since in part.since.items():
         if since >= long_ago:
             continue
