@@ -205,15 +205,18 @@ def test_what_cannot_be_is_told(behind: str, said: str) -> None:
         plan_of(f"{PAIRS} {behind}")
 
 
-def test_a_table_without_a_stream_joins_no_stream() -> None:
+def test_a_table_without_a_stream_is_met_where_rows_come_or_answers_and_opens_nothing() -> None:
     statement = sensor_statements.parse("CREATE SENSORS limits (gas TEXT, most DOUBLE)")
     assert isinstance(statement, CreateSensors)
-    said = "limits has no stream at column 35: joins are of streams: what is said of a source stands in its own tuple"
-    with pytest.raises(QueryError, match=re.escape(said)):
-        planned(
-            "SELECT d.gas FROM detectors AS d, limits AS l WHERE d.gas = l.gas",
-            {"detectors": table(), "limits": define(statement, "ada", 2)},
-        )
+    tables = {"detectors": table(), "limits": define(statement, "ada", 2)}
+    one = "SELECT d.gas FROM detectors AS d, limits AS l WHERE d.gas = l.gas AND d.level > l.most"
+    for sql in (one, f"{PAIRS}, limits AS l WINDOW 1 h WHERE l.gas = a.gas"):
+        plan = planned(sql, tables)
+        assert plan is not None
+        assert plan.sources is not None
+        assert plan.sources.lookups is not None
+        assert plan.sources.lookups.readings == ["sensors/limits"]
+        assert {table for table, _ in plan.sources.chosen_of()} == {"detectors"}
 
 
 @pytest.mark.parametrize(
