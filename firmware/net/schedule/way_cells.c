@@ -17,11 +17,12 @@
 
 /* A cell has room for a frame, its acknowledgement, and both again; and for what a mote on the way
  * does with the frame before its own cell, which is the next one: a record goes along a way of
- * CELLS - FIRST_CELLS hops in one round. The first one is another in each other round, so that ways
- * do not meet again and again. */
+ * CELLS - FIRST_CELLS hops in one round, and farther in the way's next one. The first one is
+ * another in each other round, so that ways do not meet again and again: where two senders do not
+ * hear each other, neither is heard. */
 #define CELL_MS 14
 #define CELLS 17
-#define FIRST_CELLS 7
+#define FIRST_CELLS 11
 #define FIRST_MS 6
 /* Ms from the beginning of a cell: until then a frame begins, … */
 #define BEGINS_MS 4
@@ -63,8 +64,10 @@ static bool has_cells(const struct way *way)
 /* Of the mote that stands so many hops from the source, in which it sends to the next. */
 static uint8_t cell_of(const struct way *way, uint8_t hop)
 {
-    uint16_t first = (uint16_t)((hash(way) + (uint16_t)slotframe_round()) * 40503U) >> 8;
-    return (uint8_t)((first % FIRST_CELLS + hop) % CELLS);
+    uint16_t round = (uint16_t)slotframe_round(), mixed = (uint16_t)((hash(way) + round) * 40503U);
+    /* Without the second product two ways would lie equally far apart in most rounds. */
+    mixed = (uint16_t)((mixed ^ mixed >> 8) * (2U * round + 1U)) >> 8;
+    return (uint8_t)((mixed % FIRST_CELLS + hop) % CELLS);
 }
 
 bool way_cells_now(const struct way *way)

@@ -296,6 +296,18 @@ static void refuse(uint16_t to, const struct wire_way_open *open)
     known.refuses = true;
 }
 
+/* Its source knows one way to a mote by the tree, with cells as often, and begins another one when
+ * it has none any more: what is left of those before would keep its place here until it lapses, and
+ * the new one be refused. */
+static void make_place(const struct wire_way_open *open)
+{
+    for (struct way *way = known.table; way < known.table + WAYS; way++)
+        if (way->source == open->source && way->destination == open->destination &&
+            way->every == open->every && way->previous != WIRE_NO_NODE && !is_led(way) &&
+            (int8_t)(open->number - way->number) > 0)
+            release(way);
+}
+
 bool ways_open_heard(uint16_t from, const uint8_t *body, uint8_t length)
 {
     const struct wire_way_open *open = (const struct wire_way_open *)body;
@@ -318,8 +330,11 @@ bool ways_open_heard(uint16_t from, const uint8_t *body, uint8_t length)
         refuse(from, open);
         return true;
     }
-    if (!way && open->source != settings()->nodeid)
+    if (!way && open->source != settings()->nodeid) {
+        if (!(open->flags & (WIRE_WAY_PLACE | WIRE_WAY_VECTOR)))
+            make_place(open);
         way = begin(open->source, open->number);
+    }
     if (!way) {
         refuse(from, open);
         return true;
