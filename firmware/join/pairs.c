@@ -54,7 +54,7 @@ enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8
         } else if (other->mote == row->mote && other->epoch == row->epoch)
             return PAIRS_DOUBLED;
     }
-    if (before(row->epoch, pairs->joined))
+    if (before(row->epoch, pairs->at->joined))
         return PAIRS_LATE;
     if (!room)
         return PAIRS_FULL;
@@ -146,45 +146,71 @@ static bool is_pair(const struct pairs *pairs, uint8_t s, uint8_t t)
 }
 
 /* Takes roles away in which a row meets nobody any more: who comes next is not before `until`. */
-static NOT_INLINED void forget(struct pairs *pairs, uint32_t until)
+static void forget(const struct pairs *pairs, struct pairs_row *row, uint32_t until)
 {
-    for (uint8_t i = 0; i < pairs->rows_room; i++) {
-        struct pairs_row *row = &pairs->rows[i];
-        for (uint8_t role = PAIRS_S; role <= PAIRS_T; role++)
-            if (before(row->epoch, until) && !in_window(pairs, row, role, until - 1, until))
-                row->passed &= (uint8_t)~role;
-        if (!(row->passed & PAIRS_ROLES))
-            row->passed = 0;
-    }
+    for (uint8_t role = PAIRS_S; role <= PAIRS_T; role++)
+        if (before(row->epoch, until) && !in_window(pairs, row, role, until - 1, until))
+            row->passed &= (uint8_t)~role;
+    if (!(row->passed & PAIRS_ROLES))
+        row->passed = 0;
 }
 
-/* Whether rows at two places meet before `until`, one as s and one as t, and have not before. It is
+/* Whether the rows that it is the turn of meet, one as s and one as t, and have not before. It is
  * no part of pairs_join, on whose stack whoever is told of them stands. */
-static NOT_INLINED bool meet(const struct pairs *pairs, uint8_t s, uint8_t t, uint32_t until)
+static NOT_INLINED bool meet(const struct pairs *pairs)
 {
-    const struct pairs_row *earlier = &pairs->rows[s], *later = &pairs->rows[t];
+    const struct pairs_row *s = &pairs->rows[pairs->at->s], *t = &pairs->rows[pairs->at->t],
+                           *earlier = s, *later = t;
+    uint32_t until = pairs->at->joined;
     uint8_t role = PAIRS_S;
     if (!(earlier->passed & PAIRS_S) || !(later->passed & PAIRS_T))
         return false;
     if (before(later->epoch, earlier->epoch)) {
-        earlier = later;
-        later = &pairs->rows[s];
+        earlier = t;
+        later = s;
         role = PAIRS_T;
     }
     /* Each two are joined when it is the later one's turn. */
-    return !before(later->epoch, pairs->joined) && before(later->epoch, until) &&
-           is_pair(pairs, pairs->rows[s].mote, pairs->rows[t].mote) &&
-           in_window(pairs, earlier, role, later->epoch, until);
+    return !before(later->epoch, until - pairs->at->under_way) && before(later->epoch, until) &&
+           is_pair(pairs, s->mote, t->mote) && in_window(pairs, earlier, role, later->epoch, until);
 }
 
-void pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *context)
+/* Rows of its epochs are late from now on: what meets is the same until all have. */
+static bool begin(struct pairs *pairs, uint32_t until)
 {
-    if (!before(pairs->joined, until))
-        return;
-    for (uint8_t s = 0; s < pairs->rows_room; s++)
-        for (uint8_t t = 0; t < pairs->rows_room; t++)
-            if (meet(pairs, s, t, until))
-                met(s, t, context);
-    pairs->joined = until;
-    forget(pairs, until);
+    struct pairs_at *at = pairs->at;
+    if (at->under_way > 0)
+        return true;
+    if (!before(at->joined, until))
+        return false;
+    uint32_t first = until - 1;
+    for (uint8_t i = 0; i < pairs->rows_room; i++) {
+        const struct pairs_row *row = &pairs->rows[i];
+        if (row->passed != 0 && !before(row->epoch, at->joined) && before(row->epoch, first))
+            first = row->epoch;
+    }
+    at->under_way = least(until - first, UINT8_MAX);
+    at->joined = first + at->under_way;
+    at->s = at->t = 0;
+    return true;
+}
+
+enum pairs_step pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *context)
+{
+    struct pairs_at *at = pairs->at;
+    if (!begin(pairs, until))
+        return PAIRS_OVER;
+    if (at->s < pairs->rows_room) {
+        for (; at->t < pairs->rows_room; at->t++)
+            if (meet(pairs) && !met(at->s, at->t, context))
+                return PAIRS_NO_ROOM;
+        at->s++;
+        at->t = 0;
+        return PAIRS_MORE;
+    }
+    if (at->t < pairs->rows_room)
+        forget(pairs, &pairs->rows[at->t++], at->joined);
+    if (at->t == pairs->rows_room)
+        at->under_way = 0;
+    return PAIRS_MORE;
 }

@@ -10,7 +10,8 @@
  * window reaches or of a later one, and cannot come any more, it counts as one in the window.
  *
  * Rows may come in any order, and twice. They are joined once their epoch is over: when no row from
- * before can come any more. */
+ * before can come any more, step by step: it takes a small CPU a while, and whoever is told of
+ * those that meet may have no room for more. */
 #ifndef SKERRY_JOIN_PAIRS_H
 #define SKERRY_JOIN_PAIRS_H
 
@@ -41,12 +42,19 @@ struct pairs_window {
     uint8_t rows;    /* the newest so many; 0: those of the last `length` epochs */
 };
 
+/* How far joining has come; all 0: nothing was. */
+struct pairs_at {
+    uint32_t joined;   /* rows of epochs before that are; rows from before the first are nobody's */
+    uint8_t under_way; /* … or, of so many epochs right before it, are yet to be, … */
+    uint8_t s, t;      /* … from these places on; all s have been: the place that is tidied next */
+} __attribute__((packed));
+
 /* Memory is the caller's; a place of passed 0 is free. */
 struct pairs {
     struct pairs_row *rows;
     const struct pairs_pair *pairs;
     struct pairs_window window;
-    uint32_t joined; /* rows of epochs before that are; rows from before the first are nobody's */
+    struct pairs_at *at;
     uint8_t rows_room, pairs_count;
 };
 
@@ -58,8 +66,9 @@ enum pairs_put {
     PAIRS_FULL     /* no room */
 };
 
-/* A row of s and one of t that meet: their places. */
-typedef void pairs_met(uint8_t s, uint8_t t, void *context);
+/* A row of s and one of t that meet: their places. False: there is no room for what comes of it;
+ * they meet again when joining goes on. */
+typedef bool pairs_met(uint8_t s, uint8_t t, void *context);
 
 /* Numbers the next row of a mote, that has passed as `roles`: its `passed`. *next: the mote's, 0
  * when it starts. */
@@ -68,8 +77,15 @@ uint8_t pairs_count(uint8_t *next, uint8_t roles);
 uint8_t pairs_number(uint8_t passed, uint8_t role);
 /* PAIRS_PUT: *place is where it is. */
 enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8_t *place);
+enum pairs_step {
+    PAIRS_OVER,   /* all before `until` are joined */
+    PAIRS_MORE,   /* there may be more to be done */
+    PAIRS_NO_ROOM /* for what comes of two that meet */
+};
+
 /* No row of an epoch before `until` can come any more: joins those that wait, and drops what is in
- * no window any longer. */
-void pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *context);
+ * no window any longer, of one place in each call. What was begun is gone on with, whatever
+ * `until`. */
+enum pairs_step pairs_join(struct pairs *pairs, uint32_t until, pairs_met *met, void *context);
 
 #endif

@@ -79,6 +79,8 @@ bool app_child_row(const struct wire_result *row, uint8_t length);
 /* A child's record has come, at least `length` bytes as on the air: so many of them are for the
  * queue; 0: it need not be passed on. */
 uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t length);
+/* Whether there is more to say in the next rounds, for which the queue has no room yet. */
+bool app_expects_more(void);
 /* The children have sent: what those count for that were silent on purpose is queued. */
 void app_fill_in(void);
 

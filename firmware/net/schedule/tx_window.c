@@ -3,6 +3,7 @@
 #include "drivers/radio.h"
 #include "drivers/settings.h"
 #include "kernel/timer.h"
+#include "net/app.h"
 #include "net/mac/slot_table.h"
 #include "net/net_conf.h"
 #include "net/routing/neighbours.h"
@@ -126,6 +127,6 @@ void uplink_sent(uint8_t flags)
 
 bool uplink_expects_more(void)
 {
-    return slotframe_since_rows() < FLUSH_ROUNDS && tree_has_children() &&
-           !neighbours_children_done();
+    return app_expects_more() || (slotframe_since_rows() < FLUSH_ROUNDS && tree_has_children() &&
+                                  !neighbours_children_done());
 }

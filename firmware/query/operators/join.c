@@ -10,6 +10,7 @@
 #include "lib/wide.h"
 #include "net/transport/queue.h"
 #include "query/expressions/attribute.h"
+#include "query/operators/meet.h"
 #include "query/operators/output.h"
 #include "query/operators/row.h"
 #include "query/operators/storage.h"
@@ -174,6 +175,8 @@ void join_start(struct query_entry *entry)
     event_post(&joining.working);
 }
 
+void meet_due(void) { event_post(&joining.working); }
+
 /* What is sampled, as it was when the epoch began. */
 static bool read_attribute(uint8_t attribute, int32_t *value, const struct eval_context *context)
 {
@@ -337,11 +340,25 @@ static void finish(struct query_entry *entry)
     output_end(entry, state_of(entry)->any);
 }
 
+/* Rows of motes, as far as `left` goes; false: there is more. */
+static bool work_on_pairs(struct query_entry *entry, uint8_t *left, bool *waiting)
+{
+    for (;; --*left)
+        switch (meet_go_on(entry)) {
+        case MEET_WAITS: *waiting = true; return true;
+        case MEET_OVER: return true;
+        default:
+            if (*left == 0)
+                return false;
+        }
+}
+
 static void work(void)
 {
     uint8_t left = PAIRS_AT_ONCE;
     bool waiting = false, busy = false;
     for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        busy |= !work_on_pairs(entry, &left, &waiting);
         while (entry->progress == EPOCH_JOINING) {
             if (queue_room() < JOIN_QUEUE_RESERVE) {
                 waiting = true;

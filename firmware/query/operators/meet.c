@@ -11,6 +11,7 @@
 #include "query/events/raising.h"
 #include "query/operators/meet_pairs.h"
 #include "query/program/row_layout.h"
+#include "query/query_conf.h"
 
 /* What STORED reads of a row besides its columns. */
 #define FIELD_MOTE WIRE_STORED_NUMBER
@@ -159,15 +160,20 @@ static NOT_INLINED bool matches(const struct meet *meet, const struct moment *no
            (program_compute(&meet->condition, &now->context, &value) && value != 0);
 }
 
-static void met(uint8_t s, uint8_t t, void *context)
+/* Answers leave most of the queue to other records, and wait until there is room: nobody else has
+ * them. */
+static bool met(uint8_t s, uint8_t t, void *context)
 {
     struct meet *meet = context;
     struct moment now = {{&meet_readers, meet->entry, 0, NULL}, meet, {s, t}};
     if (!matches(meet, &now))
-        return;
+        return true;
+    if (queue_room() < JOIN_QUEUE_RESERVE)
+        return false;
     tell(meet, s, t);
-    meet->matched = true;
+    ((struct meet_state *)meet->pairs.at)->matched = true;
     events_row(&now.context);
+    return true;
 }
 
 /* Who joins this mote's rows without the gateway's seeing them says nothing of how many there are:
@@ -191,6 +197,43 @@ static void tell_passed(const struct meet *meet, struct meet_state *state)
     state->epochs = state->passed[0] = state->passed[1] = 0;
 }
 
+/* What this mote joins of a query; NULL: nothing. */
+static struct meet_state *hosted(struct query_entry *entry, struct meet *meet)
+{
+    return meet_look(entry, meet) && meet->pairs.pairs_count > 0 ? meet_open(meet) : NULL;
+}
+
+enum meet_step meet_go_on(struct query_entry *entry)
+{
+    struct meet meet;
+    struct meet_state *state = hosted(entry, &meet);
+    if (state == NULL)
+        return MEET_OVER;
+    bool began = state->at.under_way != 0;
+    enum pairs_step step = pairs_join(&meet.pairs, entry->epoch + 1 - meet.delay, met, &meet);
+    if (began && state->at.under_way == 0) {
+        if (!state->matched)
+            events_no_row(entry);
+        state->matched = false;
+    }
+    return step == PAIRS_NO_ROOM ? MEET_WAITS : step == PAIRS_MORE ? MEET_MORE : MEET_OVER;
+}
+
+bool meet_is_under_way(struct query_entry *entry)
+{
+    struct meet meet;
+    const struct meet_state *state = hosted(entry, &meet);
+    return state != NULL && state->at.under_way != 0;
+}
+
+bool app_expects_more(void)
+{
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;)
+        if (meet_is_under_way(entry))
+            return true;
+    return false;
+}
+
 void meet_epoch(struct query_entry *entry)
 {
     struct meet meet;
@@ -198,12 +241,8 @@ void meet_epoch(struct query_entry *entry)
     if (!meet_look(entry, &meet) || (state = meet_open(&meet)) == NULL)
         return;
     tell_passed(&meet, state);
-    if (meet.pairs.pairs_count == 0)
-        return;
-    pairs_join(&meet.pairs, entry->epoch + 1 - meet.delay, met, &meet);
-    state->joined = meet.pairs.joined;
-    if (!meet.matched)
-        events_no_row(entry);
+    if (meet.pairs.pairs_count > 0)
+        meet_due();
 }
 
 bool meet_joins(struct query_entry *entry)

@@ -258,7 +258,7 @@ struct meet_state *meet_open(struct meet *meet)
         return NULL;
     struct meet_state *state =
         (struct meet_state *)clauses_state(meet->entry, WIRE_AGGREGATE_PAIRS);
-    meet->pairs.joined = state->joined;
+    meet->pairs.at = &state->at;
     meet->waiting = (uint8_t *)(state + 1);
     meet->pairs.rows = (struct pairs_row *)(meet->waiting + sending * meet_sending_size(meet));
     meet->values = (uint8_t *)(meet->pairs.rows + meet->pairs.rows_room);

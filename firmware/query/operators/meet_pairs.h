@@ -17,9 +17,10 @@
 /* The clause's state; behind it rows that wait for ways, the places of rows that are joined here,
  * and for each of these a struct values. */
 struct meet_state {
-    uint32_t joined; /* rows of epochs before that are */
-    uint16_t quiet;  /* rounds until its ways are to be kept open */
-    uint8_t next;    /* numbers of this mote's next row */
+    struct pairs_at at; /* the first, so that a reader finds the rest */
+    bool matched;       /* two rows have, of what is being joined */
+    uint16_t quiet;     /* rounds until its ways are to be kept open */
+    uint8_t next;       /* numbers of this mote's next row */
     /* Epochs that are counted, and of these the ones whose rows have passed as s, and as t. */
     uint8_t epochs, passed[2];
 } __attribute__((packed));
@@ -52,7 +53,6 @@ struct meet {
     uint8_t *waiting;     /* struct sending, of sending_count() places */
     struct pairs pairs;
     uint8_t *values;
-    bool matched; /* two rows have, in this epoch */
 };
 
 static inline uint16_t meet_half(const uint8_t *bytes)

@@ -172,7 +172,8 @@ static void update(struct query_entry *entry, const struct net_time *now, bool d
         return;
     } else {
         /* A join may go on for as long as the radio takes. */
-        if (!(entry->state & ENTRY_FINISHED) || entry->progress != EPOCH_DONE)
+        if (!(entry->state & ENTRY_FINISHED) || entry->progress != EPOCH_DONE ||
+            meet_is_under_way(entry))
             entry->expires = now->seconds + LINGER_SECONDS;
         entry->state |= ENTRY_FINISHED;
         if (entry_first_clause(entry, WIRE_AGGREGATE_STORE) != NULL)

@@ -18,6 +18,7 @@ from firmware.tests.query.host import FIRMWARE, TRAPS, build
 
 S, T = 1, 2
 PUT, DOUBLED, LATE, STRANGE, FULL = range(5)
+OVER, MORE, NO_ROOM = range(3)
 MOTES = range(1, 5)
 ROOM = 200
 
@@ -41,14 +42,26 @@ class Window(ctypes.Structure):
     _fields_ = (("length", ctypes.c_uint16), ("rows", ctypes.c_uint8))
 
 
+class _At(ctypes.Structure):
+    """struct pairs_at."""
+
+    _pack_ = 1
+    _fields_ = (
+        ("joined", ctypes.c_uint32),
+        ("under_way", ctypes.c_uint8),
+        ("s", ctypes.c_uint8),
+        ("t", ctypes.c_uint8),
+    )
+
+
 class _Pairs(ctypes.Structure):
     _fields_ = (
-        ("rows", ctypes.POINTER(Row)), ("pairs", ctypes.POINTER(Pair)), ("window", Window), ("joined", ctypes.c_uint32),
+        ("rows", ctypes.POINTER(Row)), ("pairs", ctypes.POINTER(Pair)), ("window", Window), ("at", ctypes.POINTER(_At)),
         ("rows_room", ctypes.c_uint8), ("pairs_count", ctypes.c_uint8),
     )  # fmt: skip
 
 
-_MET = ctypes.CFUNCTYPE(None, ctypes.c_uint8, ctypes.c_uint8, ctypes.c_void_p)
+_MET = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_uint8, ctypes.c_uint8, ctypes.c_void_p)
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +71,25 @@ def code() -> Any:
 
 
 class Place:
-    """A mote that joins. ``met``: (s, its epoch, t, its epoch), as often as they met."""
+    """A mote that joins. ``met``: (s, its epoch, t, its epoch), as often as they met; ``left``: for how many more there is room."""
 
     def __init__(
         self, code: Any, pairs: list[tuple[int, int]], window: Window, begin: int = 0, room: int = ROOM
     ) -> None:
         self._code, self.met = code, Counter[tuple[int, int, int, int]]()
         self._rows, self._pair = (Row * room)(), (Pair * len(pairs))(*(Pair(s, t) for s, t in pairs))
-        self._pairs = _Pairs(self._rows, self._pair, window, begin, room, len(pairs))
+        self._at = _At(begin)
+        self._pairs = _Pairs(self._rows, self._pair, window, ctypes.pointer(self._at), room, len(pairs))
+        self.left = 2**32
         self._told = _MET(self._meet)
 
-    def _meet(self, s: int, t: int, _: int | None) -> None:
+    def _meet(self, s: int, t: int, _: int | None) -> bool:
         one, other = self._rows[s], self._rows[t]
+        if self.left == 0:
+            return False
+        self.left -= 1
         self.met[one.mote, one.epoch, other.mote, other.epoch] += 1
+        return True
 
     def put(self, mote: int, epoch: int, roles: int) -> int:
         row, place = Row(epoch % 2**32, mote, roles), ctypes.c_uint8(room := 255)
@@ -82,7 +101,14 @@ class Place:
         return outcome
 
     def join(self, until: int) -> None:
-        self._code.pairs_join(ctypes.byref(self._pairs), ctypes.c_uint32(until % 2**32), self._told, None)
+        """As far as there is room."""
+        while self.step(until) == MORE:
+            pass
+
+    def step(self, until: int) -> int:
+        return int(
+            self._code.pairs_join(ctypes.byref(self._pairs), ctypes.c_uint32(until % 2**32), self._told, None)
+        )
 
     @property
     def kept(self) -> int:
@@ -134,6 +160,7 @@ def by_duckdb(
     st.one_of(st.tuples(st.integers(1, 4), st.just(0)), st.tuples(st.just(0), st.integers(0, 60))),
     st.sampled_from([0, 2**31 - 100, 2**32 - 100]),
     st.integers(0, 40),
+    st.one_of(st.none(), st.integers(0, 3)),
     st.randoms(use_true_random=False),
 )  # fmt: skip
 def test_rows_that_meet_are_duckdbs(
@@ -143,9 +170,11 @@ def test_rows_that_meet_are_duckdbs(
     window: tuple[int, int],
     begin: int,
     late: int,
+    room: int | None,
     draw: random.Random,
 ) -> None:
-    """Each comes up to ``late`` after its time, some twice, and waits so long."""
+    """Each comes up to ``late`` after its time, some twice, and waits so long. ``room``: for so many that meet there is room between two
+    that come, and joining goes on later."""
     rows, length = window
     samples = [
         Sample(mote, begin + epoch * 10 + shift, roles) for (mote, epoch), (shift, roles) in drawn.items()
@@ -158,9 +187,11 @@ def test_rows_that_meet_are_duckdbs(
     passed = numbered(code, {(one.mote, one.epoch): one.roles for one in samples})
     place = Place(code, pairs, Window(length, rows), begin)
     for now, _, one in sorted(coming, key=lambda each: each[:2]):
+        place.left = 2**32 if room is None else room
         place.join(now - late)
         expected = (STRANGE,) if not _taken(one, pairs) else (PUT, DOUBLED, LATE)
         assert place.put(one.mote, one.epoch, passed[one.mote, one.epoch]) in expected
+    place.left = 2**32
     place.join(begin + 1000)
     wanted = by_duckdb(samples, pairs, rows, length)
     assert place.met == Counter((s, a % 2**32, t, b % 2**32) for s, a, t, b in wanted), "each once"

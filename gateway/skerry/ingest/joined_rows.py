@@ -42,6 +42,8 @@ from skerry_protocol.programs import Pairs
 
 Values = tuple[int | None, ...]
 _ROLES = {"s": S, "t": T}
+#: Hosts whose queues are full answer so many epochs later at most: until then it is known what windows they have answered of.
+_LATE_EPOCHS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,9 @@ class JoinedRows:
     #: Of which hosts' answers tell: each as what it was answered.
     _told: dict[int, dict[int, Row]] = field(default_factory=dict)
     _told_from: int = 0
-    #: What hosts have joined.
+    #: What hosts have joined, and how many of these were there when it was last asked what meets.
     _held: list[tuple[Row, Row]] = field(default_factory=list)
+    _judged: int = 0
     _joined: int = 0
 
     def __post_init__(self) -> None:
@@ -109,6 +112,9 @@ class JoinedRows:
         if not self._head.rows:
             self.tally.answered(s.node, s.epoch, t.node, t.epoch)
             return [self._result(body.query, s, t)]
+        if _later(s, t) < self._joined - _LATE_EPOCHS:
+            self.late += 1
+            return []
         self.tally.came(_later(s, t))
         self._held.append((s, t))
         return []
@@ -167,8 +173,9 @@ class JoinedRows:
             self.tally.settle(until)
             if until > self._told_from:
                 self._told_from = until
-                self._forget(self._told, until)
+                self._forget(self._told, until - _LATE_EPOCHS)
             return self._joined, []
+        self._judged = len(self._held)
         held = [pair for pair in self._held if _later(*pair) < until and self._is_certain(*pair, until)]
         met = [pair for one in self._pairs for pair in self._meets(one, until)]
         here = {_key(*pair) for pair in held}
@@ -185,9 +192,12 @@ class JoinedRows:
         self._found = 0, []
         self.tally.settle(until, self._passed(self._joined, until))
         self._joined = until
-        self._held = [pair for pair in self._held if _later(*pair) >= until]
+        self._held = [
+            pair for i, pair in enumerate(self._held) if i >= self._judged or _later(*pair) >= until
+        ]
+        self._judged = 0
         for known in (self._rows, self._told):
-            self._forget(known, until)
+            self._forget(known, until - _LATE_EPOCHS)
 
     def _forget(self, all_known: dict[int, dict[int, Row]], until: int) -> None:
         """What is in no window any more from an epoch on."""

@@ -35,7 +35,7 @@ _DELAY_MAXIMUM = 30
 WAYS_PERIOD_MS = 5_000
 #: struct meet_state; struct pairs_row with the nulls of its values; struct sending with the first value, of which a mote that sends rows by
 #: ways has the first number of places at most and a root that does the second one (firmware/query/operators/meet_pairs.h, query_conf.h).
-_STATE, _ROW, _SENDING = 10, 8, 13
+_STATE, _ROW, _SENDING = 14, 8, 13
 _PLACES, _PLACES_ROOT = 8, 10
 
 AT_BASE, AT_ANCESTOR, THROUGH_BASE, BY_HASH, IN_NETWORK = (
