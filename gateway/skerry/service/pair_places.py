@@ -32,6 +32,7 @@ from skerry.planner.physical.mote_memory import MEMORY_BYTES
 from skerry.planner.physical.program import program_size
 from skerry.sensors.paired_motes import Pair, pairs_of
 from skerry.service.explain_join import UNITS, known_statics, trees
+from skerry.service.pair_answers import Crowded
 from skerry.service.pair_hosts import Reckoning, chosen
 from skerry.service.pair_room import HOSTS_MAXIMUM, Room, rows_of
 from skerry.service.pair_ways import Way, Ways, carried_rows, rows_by, senders
@@ -48,13 +49,15 @@ _NONE_TAKEN: Mapping[Way, float] = {}
 @dataclass(frozen=True, slots=True)
 class Places:
     """By host its pairs; ``base``: those that the gateway joins, and why by pair; ``groups``: what groups of pairs have decided, and
-    ``unit``: what their difference is counted in; ``relays``: who passes whose rows on."""
+    ``unit``: what their difference is counted in; ``relays``: who passes whose rows on; ``crowded``: who may have more answers than it
+    gets up the tree."""
 
     hosts: Mapping[int, tuple[Pair, ...]]
     base: Mapping[Pair, str]
     groups: tuple[Decided, ...] = ()
     unit: str = "energy"
     relays: Relays = field(default_factory=Relays)
+    crowded: tuple[Crowded, ...] = ()
 
     def ways(self, way: PairsWay, root: int) -> set[Way]:
         """By which rows come to hosts."""
@@ -93,6 +96,7 @@ class Places:
             "hosts": hosts,
             "base": [{"pair": list(pair), "why": why} for pair, why in self.base.items()],
             "groups": [self._group(one) for one in self.groups],
+            "crowded": [{"mote": one.mote, "answers": one.answers, "most": one.most} for one in self.crowded],
         }
 
     def lines(self) -> list[str]:
@@ -101,6 +105,7 @@ class Places:
             f"  {len(pairs)} at {host}: {_named(pairs)}{self._passed_text(host)}"
             for host, pairs in self.hosts.items()
         ]
+        found += [f"  {one}: answers may come late, or lack" for one in self.crowded[:1]]
         whys = dict.fromkeys(self.base.values())
         return found + [
             f"  at the gateway, as {why}: {_named([p for p, said in self.base.items() if said == why])}"

@@ -24,6 +24,7 @@ from skerry.planner.physical.mote_memory import bytes_taken
 from skerry.sensors.paired_motes import Pair, pairs_of, passing_of
 from skerry.service.explain_join import known_statics, trees
 from skerry.service.kept_learning import learning_of, row_of
+from skerry.service.pair_answers import Crowded, crowded
 from skerry.service.pair_costs import plan_of
 from skerry.service.pair_learning import Learning, look
 from skerry.service.pair_places import ROOM, Places, clause, places
@@ -35,6 +36,8 @@ from skerry.storage.state.database import Row
 
 #: S of network time between two looks at the tree: what is the same in two of them, one after the other, is there to stay.
 LOOK_S = 30
+#: Shares of which a user has said nothing.
+UNKNOWN = (1.0, 1.0, 1.0)
 #: A pair without answers for so many epochs is named.
 SILENT_EPOCHS = 10
 
@@ -81,7 +84,19 @@ class PairService:
         found = places(
             plan.pairing, plan.period_ms, motes, self._room(plan), rates, taken, forced=acts(plan.clauses)
         )
-        return clause(plan, found)
+        told, found = clause(plan, found)
+        return told, replace(found, crowded=self._crowded(plan, found, rates))
+
+    def _crowded(self, plan: QueryPlan, placed: Places, rates: Rates | None) -> tuple[Crowded, ...]:
+        pairing = plan.pairing
+        assert pairing is not None
+        _, tree_of = self._known()
+        return crowded(pairing, plan.period_ms, placed.hosts, tree_of, rates or Rates(pairing.estimates))
+
+    def check(self, plan: QueryPlan) -> None:
+        """Raises QueryError where motes would have more answers than they get up the tree, by what its user has said of it."""
+        if plan.pairing is not None and plan.text not in self._told:
+            _check_answers(plan.pairing, self.places(plan)[1], None)
 
     def facts(self, pairing: Pairing) -> Facts:
         """How many motes and pairs it is about. Raises QueryError: there are too many motes."""
@@ -92,11 +107,13 @@ class PairService:
         return Facts((len(s), len(t)), len(pairs), elsewhere)
 
     def cost(self, plan: QueryPlan, placed: Places, rates: Rates | None = None) -> float:
-        """Of all motes in a sample period, in J or bytes, where pairs are joined there. Raises QueryError: a way is to carry too much."""
+        """Of all motes in a sample period, in J or bytes, where pairs are joined there. Raises QueryError: a way is to carry too much, or
+        there are too many answers."""
         pairing = plan.pairing
         assert pairing is not None
         if pairing.strategy == NAIVE:
             return self.naive_cost(pairing, plan.period_ms, pairing.width // 2, rates)
+        _check_answers(pairing, placed, rates)
         _, tree_of = self._known()
         at = placed.at
         price = prices(pairing.cost, pairing.width // 2, pairing.width, plan.period_ms / 1000)
@@ -317,6 +334,13 @@ class PairService:
                 }
                 found.append((query, described))
         return found
+
+
+def _check_answers(pairing: Pairing, placed: Places, rates: Rates | None) -> None:
+    """Of what nobody has said or counted nothing is known: it may be less. Raises QueryError."""
+    if placed.crowded and (rates is not None or pairing.shares != UNKNOWN):
+        hint = "write JOIN AT BASE, a longer SAMPLE PERIOD, or conditions that fewer rows pass"
+        raise QueryError(str(placed.crowded[0]), hint)
 
 
 def _tree(tree_of: Mapping[int, Tree], pair: Pair) -> Tree | None:

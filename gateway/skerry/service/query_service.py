@@ -124,6 +124,7 @@ class QueryService:
                 )
             else:
                 plan = _noted(statement, note)
+                self._pairs.check(plan)
             if plan.history is not None and plan.history.only:
                 return self._ask_past(sql, user, plan, linger_s)
             self._network.check_heard([root.link for root in self._roots])
