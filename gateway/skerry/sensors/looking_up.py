@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skerry.planner.model import source_plans as plans
 from skerry.planner.model.source_plans import Term, conjuncts
 from skerry.planner.model.table_lookups import Lookups, TableLookup
 from skerry.sensors.evaluate import arrow_type, comparable, evaluate, passes
@@ -129,7 +130,7 @@ def _prepared(lookup: TableLookup, reading: Reading) -> _Keyed | str:
     columns = {name: reading.typed(name, kind) for name, kind in lookup.columns}
     lacking = next((name for name, column in columns.items() if column is None), None)
     if lacking is not None:
-        found = f"column {lacking} is no longer {dict(lookup.columns)[lacking].upper()}, or gone"
+        found = _misfit(lacking, dict(lookup.columns)[lacking])
     else:
         found = _made(lookup, columns, reading.rows)
         most = int(np.diff(found.first).max(initial=0))
@@ -142,6 +143,12 @@ def _prepared(lookup: TableLookup, reading: Reading) -> _Keyed | str:
         while len(_kept) > 1 and sum(one.rows for one, _ in _kept.values()) > _KEPT_ROWS:
             _kept.popitem(last=False)
     return found
+
+
+def _misfit(column: str, kind: str) -> str:
+    if kind == plans.NULL:
+        return f"column {column} had nothing in it, so that it had no type, when the query was asked: ask it again"
+    return f"column {column} is no longer {kind.upper()}, as it was when the query was asked, or gone"
 
 
 def _made(lookup: TableLookup, read: Mapping[str, pa.Array], rows: int) -> _Keyed:

@@ -51,6 +51,23 @@ class LookupResolver(JoinResolver):
 
 
 @dataclass(frozen=True, slots=True)
+class FileResolver(Resolver):
+    """Of a table of a file. ``unusable``: columns that it has, and why queries cannot have them."""
+
+    unusable: tuple[tuple[str, str], ...] = ()
+
+    def has(self, name: str) -> bool:
+        return Resolver.has(self, name) or name.lower() in dict(self.unusable)
+
+    def _name(self, node: ast.Name) -> Found:
+        why = dict(self.unusable).get(node.name.lower())
+        if why is not None:
+            message = f"column {node.name.lower()} of table {self.table.name} cannot be used"
+            raise QueryError(message, why, node.span)
+        return Resolver._name(self, node)
+
+
+@dataclass(frozen=True, slots=True)
 class Apart:
     """A query in two: ``streams``, without what reads tables, and the tables. ``on``: by alias, of a LEFT JOIN its condition; ``asked``: of
     WHERE what reads any."""
@@ -72,7 +89,9 @@ def _is_lookup(one: ast.Table, tables: Mapping[str, SensorTable]) -> bool:
     return table.stream is None and not table.of_motes and not table.is_index
 
 
-def resolver_of(table: ast.Table, tables: Mapping[str, SensorTable], select: ast.Select) -> Resolver:
+def resolver_of(
+    table: ast.Table, tables: Mapping[str, SensorTable], files: Schemas, select: ast.Select
+) -> Resolver:
     """A table that is looked up in. Raises QueryError."""
     called = table.called
     if [other.called for other in select.tables].count(called) > 1:
@@ -81,7 +100,11 @@ def resolver_of(table: ast.Table, tables: Mapping[str, SensorTable], select: ast
     if "." in called or not called:
         hint = "names here are of letters, digits and _"
         raise QueryError(f"'{called}' is no name for a table", hint, table.name.span)
-    return Resolver(tables[table.name.name.lower()], called)
+    found = tables[table.name.name.lower()]
+    schema = files.get(found.key)
+    return (
+        Resolver(found, called) if schema is None else FileResolver(found, called, unusable=schema.unusable)
+    )
 
 
 def taken_apart(select: ast.Select, tables: Mapping[str, SensorTable], files: Schemas) -> Apart:
@@ -89,7 +112,7 @@ def taken_apart(select: ast.Select, tables: Mapping[str, SensorTable], files: Sc
     QueryError."""
     others, mine = _parted(select, tables, files)
     _check_streams(others, tables)
-    resolvers = tuple(resolver_of(one, tables, select) for one in mine)
+    resolvers = tuple(resolver_of(one, tables, files, select) for one in mine)
     called, on = {one.called for one in resolvers}, dict[str, ast.Expression | None]()
     for one in mine:
         if one.joined is not None:
@@ -182,18 +205,22 @@ def lookups_of(
     called = {one.called for one in apart.tables}
     on = {name: conjuncts(resolver.condition(node)) if node else [] for name, node in apart.on.items()}
     asked = [part for node in apart.asked for part in conjuncts(resolver.condition(node))]
-    # What a LEFT JOIN found is asked when all is joined: it may have found nothing.
-    last = [part for part in asked if _of(part, called) & on.keys()]
+    # What LEFT JOINs alone found is asked when all is joined: they may have found nothing.
+    last = [part for part in asked if _of(part, called) <= on.keys()]
     open_ = [part for part in asked if part not in last]
     ordered, left, known = list[tuple[Resolver, list[Term]]](), [*apart.tables], set[str]()
     while left:
         one = _next(left, on, open_, known, called, apart)
         reach = known | {one.called}
-        conditions = on.get(one.called) or [part for part in open_ if _of(part, called) <= reach]
+        conditions = on.get(one.called) or [
+            part for part in open_ if one.called in _of(part, called) <= reach
+        ]
         open_ = [part for part in open_ if part not in conditions]
         ordered.append((one, conditions))
         left.remove(one)
         known = reach
+    # A LEFT JOIN that is behind a table has its own condition alone.
+    last += open_
     terms = [*read, *last, *(part for _, conditions in ordered for part in conditions)]
     columns = {name: kind for term in terms for name, kind in term.typed_columns()}
     found = [_lookup(one, conditions, columns, files, left=one.called in on) for one, conditions in ordered]

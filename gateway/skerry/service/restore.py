@@ -109,7 +109,9 @@ def _plan(
     if at_mote(sql) is not None:
         return plan_gathering(sql, queries.indexes(), places, queries.statics.all()), None
     indexes = {name: table_of(index) for name, index in queries.indexes().items()}
-    of_sensors = {**sensors.tables(), **indexes}
+    # What was a file's when the query was asked is so still, whatever has been called alike since.
+    there = {**sensors.tables(), **indexes}
+    of_sensors = {name: table for name, table in there.items() if name not in tables}
     asked = planned(sql, of_sensors, sensors.shapes, statics=queries.statics.all(), files=lambda: tables)
     if asked is not None:
         return asked, None

@@ -80,11 +80,11 @@ def read(path: Path) -> Reading:
 def _column(
     name: str, texts: pa.ChunkedArray, said: _Said, troubles: dict[str, str], notes: dict[str, str]
 ) -> pa.ChunkedArray:
-    if texts.null_count == len(texts):
-        return pa.chunked_array([pa.nulls(len(texts))])
     wanted = said.types.get(name)
     if wanted == "text":
         return texts
+    if texts.null_count == len(texts):
+        return pa.chunked_array([pa.nulls(len(texts), pa.timestamp("ms") if wanted == "time" else pa.null())])
     tried = {"number": (_numbers,), "time": (times_of,)}.get(wanted or "", (_numbers, times_of))
     for convert in tried:
         found = convert(texts)

@@ -420,3 +420,32 @@ def test_explain_says_how_a_table_is_met_and_a_table_that_queries_read_is_not_dr
         gateway.queries.ask("ALTER SENSORS rooms DROP factor", "ada")
         with pytest.raises(QueryError, match="reads"):
             gateway.queries.ask("ALTER SENSORS rooms DROP floor", "ada")
+
+
+def test_a_table_is_joined_by_what_a_left_join_before_it_found(tmp_path: Path, drawn_seed: int) -> None:
+    chance, oracle, server = random.Random(drawn_seed), Oracle(), LineServer()
+    (tmp_path / "tables").mkdir()
+    limits, rooms = drawn_limits(chance), drawn_rooms(chance)
+    write_limits(tmp_path / "tables" / "limits.csv", limits)
+    oracle.tables(0, limits, rooms)
+    with opened([], tmp_path) as gateway:
+        make(gateway, [server] * 3, rooms)
+        everything = ask(gateway, "SELECT moment FROM detectors WHERE id = 1")
+        gateway.sources.start()
+        came = drawn_rows(chance, 40, START)
+        oracle.came(0, 1, came)
+        server.send(*came)
+        wait_for(lambda: len(rows(gateway, everything)) == 40)
+        left = "SELECT d.level, l.label, r.floor FROM detectors d LEFT JOIN limits l ON l.gas = d.gas"
+        for sql in (
+            f"{left} JOIN rooms r ON r.most = l.most WHERE d.id = 1",
+            f"{left} JOIN rooms r ON r.floor < l.number WHERE d.id = 1",
+            f"{left} JOIN rooms r ON r.name = d.place AND (l.most IS NULL OR l.most < r.most) WHERE d.id = 1",
+            "SELECT d.level, l.label, r.floor FROM detectors d JOIN rooms r ON r.name = d.place LEFT JOIN limits l ON l.most = r.most "
+            "WHERE d.id = 1 AND (l.number IS NULL OR l.number > r.floor)",
+        ):
+            wanted = Counter(
+                map(plain, oracle.database.execute(f"WITH {oracle.of_part(0)} {sql}").fetchall())
+            )
+            assert got(gateway, ask(gateway, f"{sql} {PAST}")) == wanted, sql
+    server.close()
