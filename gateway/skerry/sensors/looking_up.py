@@ -222,12 +222,12 @@ def _pairs(lookup: TableLookup, keyed: _Keyed, columns: Columns, count: int) -> 
     while begin < count:
         # One row at least, however many partners it has.
         end = max(int(np.searchsorted(ends, done + _PAIRS, "right")), begin + 1)
-        found.append(_asked(lookup, keyed, columns, begin, first[begin:end], partners[begin:end]))
+        found.append(_passing(lookup, keyed, columns, begin, first[begin:end], partners[begin:end]))
         begin, done = end, int(ends[end - 1])
     return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
 
 
-def _asked(
+def _passing(
     lookup: TableLookup, keyed: _Keyed, columns: Columns, begin: int, first: Int64, partners: Int64
 ) -> tuple[Int64, Int64]:
     """Of rows from ``begin`` on, each with its possible partners, the pairs for which the condition is true."""

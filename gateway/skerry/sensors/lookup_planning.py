@@ -187,7 +187,7 @@ def _reads(node: ast.Expression, names: JoinResolver, called: AbstractSet[str]) 
     return False
 
 
-def beside(stream: Resolver, apart: Apart, shapes: ShapesOf) -> LookupResolver:
+def names_of(stream: Resolver, apart: Apart, shapes: ShapesOf) -> LookupResolver:
     """All names of one stream and its tables. Raises QueryError."""
     attribute = stream.table.stream
     for one in apart.tables:

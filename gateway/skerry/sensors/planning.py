@@ -21,8 +21,8 @@ from skerry.sensors.lookup_planning import (
     NO_FILES,
     Schemas,
     are_there,
-    beside,
     lookups_of,
+    names_of,
     taken_apart,
 )
 from skerry.sensors.mining_planning import plan_of_mining
@@ -87,7 +87,7 @@ def plan_of(
     [of] = select.tables
     table = tables[of.name.name.lower()]
     own = Resolver(table, of.called, shapes)
-    among = beside(own, apart, shapes) if apart is not None else None
+    among = names_of(own, apart, shapes) if apart is not None else None
     resolver = among or own
     where = of_stream = resolver.condition(select.where) if select.where is not None else None
     shown = shown_of(select, resolver, outputs_of)
@@ -310,10 +310,10 @@ def _planned(
     schemas: dict[str, TableSchema] = {}
 
     def plan(tables: Mapping[str, SensorTable]) -> QueryPlan:
-        beside = {**tables, **{name: file_tables.table_of(schema) for name, schema in schemas.items()}}
+        known = {**tables, **{name: file_tables.table_of(schema) for name, schema in schemas.items()}}
         if made is not None:
-            return _plan_of_made(select, beside, made, shapes, traffic)
-        return plan_of(select, beside, shapes, traffic, schemas)
+            return _plan_of_made(select, known, made, shapes, traffic)
+        return plan_of(select, known, shapes, traffic, schemas)
 
     keys = {table.name.name.lower() for table in select.tables}
     mined = any(table.function is not None for table in select.tables)

@@ -51,7 +51,7 @@ from skerry.storage.state import DataDirectory, StorageError
 from skerry.storage.state.database import Row
 from skerry.streams.stream import Stream
 from skerry.tables.journal import TableJournal
-from skerry.tables.of_sensors import TablesBeside
+from skerry.tables.of_sensors import AllTables
 from skerry.tables.store import TableStore
 
 log = logging.getLogger(__name__)
@@ -103,8 +103,8 @@ class Gateway:
             lambda: self._network.streams,
         )  # fmt: skip
         self.tables = TableStore(tables or data / "tables", self.spark.read)
-        beside = TablesBeside(self.tables, self.persistence.sensors.tuples, self._lock)
-        self._journal = TableJournal(data, beside, lambda: self.log.rows, self._lock)
+        every = AllTables(self.tables, self.persistence.sensors.tuples, self._lock)
+        self._journal = TableJournal(data, every, lambda: self.log.rows, self._lock)
         self.history = HistoryService(
             data,
             self.log,
@@ -118,7 +118,7 @@ class Gateway:
         )
         statistics = SourceStatistics()
         self.sensors = SensorService(
-            self._lock, data, self._queries, self.persistence, self.persistence.sensors, statistics, sources, beside,
+            self._lock, data, self._queries, self.persistence, self.persistence.sensors, statistics, sources, every,
             self.tables.schemas,
         )  # fmt: skip
         self.delivery = DeliveryService(
@@ -126,7 +126,7 @@ class Gateway:
             self._network,
             self._queries,
             self.history,
-            beside,
+            every,
             self._journal,
             self.persistence,
             self.sensors.store,

@@ -20,7 +20,7 @@ from skerry.tables.store import Table, TableStore
 _KINDS = {plans.TEXT: ColumnKind.TEXT, plans.TIMESTAMP: ColumnKind.TIME}
 
 
-class TablesBeside:
+class AllTables:
     """The tables of files, and those of sensors beside them, by the names under which readings are noted. ``tuples``: of a table of
     sensors by its key, under ``lock``; what it gives is not changed afterwards. May be called from any thread."""
 
