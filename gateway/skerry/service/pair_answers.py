@@ -41,9 +41,9 @@ def crowded(
     for host, pairs in hosts.items():
         answers = sum(rates.of(pair).results for pair in pairs)
         tree = tree_of.get(host)
-        for mote in tree.up(host) or () if tree is not None else ():
-            if mote != (tree.root if tree is not None else None):
-                sent[mote] += answers
+        # Of a host whose way is not known nothing is said, and a root sends nothing up.
+        for mote in (tree.up(host) or ())[:-1] if tree is not None else ():
+            sent[mote] += answers
     in_frame = int(ROOM // (RECORD_BYTES + answer_bytes(pairing.width)))
     most = int(FRAMES_PER_SECOND * period_ms / 1000 * in_frame)
     found = [Crowded(mote, answers, most) for mote, answers in sent.items() if answers > most]
