@@ -35,13 +35,18 @@ def drawn(rng: random.Random, bounds: tuple[int, int], scale: int) -> int | None
     return None if rng.random() < 0.1 else rng.randrange(bounds[0] * scale, bounds[1] * scale)
 
 
-def test_drawn_questions_over_drawn_tuples(drawn_seed: int) -> None:
-    rng = random.Random(drawn_seed)
-    tuples = [
+def drawn_tuples(rng: random.Random) -> list[StoredTuple]:
+    """One of each mote in each epoch."""
+    return [
         StoredTuple(node, 1, epoch, (drawn(rng, LIGHT, 1), drawn(rng, TEMP, 100), drawn(rng, HUMIDITY, 100)))
         for node in range(MOTES)
         for epoch in EPOCHS
     ]
+
+
+def test_drawn_questions_over_drawn_tuples(drawn_seed: int) -> None:
+    rng = random.Random(drawn_seed)
+    tuples = drawn_tuples(rng)
     rows = [
         (one.node, one.epoch, one.values[0], *(None if v is None else v / 100 for v in one.values[1:]))
         for one in tuples
@@ -92,11 +97,7 @@ def placed(place: int, value: int | None) -> int:
 def test_states_are_asked_for_where_they_say_all(drawn_seed: int) -> None:
     """Three motes have the tuples, and each tells its states."""
     rng = random.Random(drawn_seed)
-    tuples = [
-        StoredTuple(node, 1, epoch, (drawn(rng, LIGHT, 1), drawn(rng, TEMP, 100), drawn(rng, HUMIDITY, 100)))
-        for node in range(MOTES)
-        for epoch in EPOCHS
-    ]
+    tuples = drawn_tuples(rng)
     motes = [[one for one in tuples if one.node % 3 == mote] for mote in range(3)]
     rows = [
         (one.node, one.epoch, one.values[0], *(None if v is None else v / 100 for v in one.values[1:]))
