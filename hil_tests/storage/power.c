@@ -54,7 +54,7 @@ static void say(char what, uint32_t number)
 static struct tuple tuple_of(uint32_t sequence)
 {
     struct tuple tuple = {.name = {.mote = 7, .session = 9, .sequence = sequence},
-                          .seconds = sequence * 3,
+                          .batch = (uint16_t)(sequence % (TUPLES_BATCHES + 1)),
                           .attributes = 3,
                           .nulls = sequence % 4 == 0,
                           .values = {(int32_t)(sequence % 1000), -1, (int32_t)(sequence * 77777U)}};

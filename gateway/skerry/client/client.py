@@ -18,6 +18,8 @@ from skerry.client.rows import Rows
 DEFAULT_URL = "http://127.0.0.1:8642"
 #: A gateway that is there but says nothing for so long, in s, will not.
 ANSWER_S = 60.0
+#: A connection is there within so many seconds, or not at all.
+CONNECT_S = 10.0
 #: For so long, in s, nobody need read a query whose process was killed, or thinks.
 LINGER_S = 3600.0
 _BEFORE = r"(?:\s|--[^\n]*(?:\n|$))*"
@@ -50,7 +52,7 @@ class Client:
         _check_token(token)
         self._options: dict[str, Any] = {
             "base_url": url,
-            "timeout": httpx.Timeout(10, read=ANSWER_S),
+            "timeout": httpx.Timeout(CONNECT_S, read=ANSWER_S),
             # Each feed that is read is a connection. How many there may be is the gateway's to say.
             "limits": httpx.Limits(max_connections=None, max_keepalive_connections=20),
             "headers": {"Authorization": f"Bearer {token}"} if token else {},
@@ -267,6 +269,9 @@ class Client:
                 ) from None
             if isinstance(error, httpx.ReadTimeout):
                 raise GatewayError(f"{self.url}: no answer within {ANSWER_S:g} s") from None
+            if "handshake" in str(error).lower():
+                # Somebody listens: a gateway that starts, or that has too much to do.
+                raise GatewayError(f"{self.url}: no TLS handshake within {CONNECT_S:g} s") from None
             raise GatewayError(
                 f"no gateway at {self.url}: start one with 'skerry gateway --link …' or 'skerry up NETWORK.toml'"
                 f"{surroundings.through(self.url)}"

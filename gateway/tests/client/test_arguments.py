@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ import pytest
 import skerry
 from gateway.tests.ports import free_port
 from gateway.tests.process import COMMAND
+from skerry.client import client
 from skerry.client.client import stops
 from skerry.client.rows import Rows, _Events
 
@@ -94,6 +96,17 @@ def test_columns_of_one_name_keep_their_values() -> None:
 def test_what_is_no_gateway_is_named(answer: httpx.Response, message: str) -> None:
     with pytest.raises(skerry.GatewayError, match=f"^http://127.0.0.1:1: .*{message}"):
         answering(lambda _: answer).status()
+
+
+def test_who_listens_and_shakes_no_hands_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "CONNECT_S", 0.1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(
+            skerry.GatewayError, match=r"^https://127\.0\.0\.1:\d+: no TLS handshake within 0\.1 s$"
+        ),
+    ):
+        skerry.connect(f"https://127.0.0.1:{silent.getsockname()[1]}").status()
 
 
 @pytest.mark.parametrize("name", ["1?x", "1#x", "../status", "a/b"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -253,6 +252,15 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return file, key
 
 
+def shakes_hands(port: int) -> bool:
+    """Whether a server is behind the socket, which listens before it."""
+    try:
+        httpx.get(f"https://127.0.0.1:{port}/", verify=False)
+    except httpx.TransportError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def listening(*arguments: str) -> Iterator[str]:
     """A process that listens for https; its URL."""
@@ -261,7 +269,7 @@ def listening(*arguments: str) -> Iterator[str]:
         [COMMAND, *arguments, "--listen", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL
     )
     try:
-        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        wait_for(lambda: shakes_hands(port))
         yield f"https://127.0.0.1:{port}"
     finally:
         process.terminate()

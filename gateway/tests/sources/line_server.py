@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -64,7 +65,9 @@ class LineServer:
     def hang_up(self) -> None:
         """On all."""
         for client in self._clients:
-            client.shutdown(socket.SHUT_RDWR)
+            # One may have hung up by itself.
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Nobody can call any more."""
