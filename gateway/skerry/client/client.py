@@ -269,7 +269,7 @@ class Client:
                 ) from None
             if isinstance(error, httpx.ReadTimeout):
                 raise GatewayError(f"{self.url}: no answer within {ANSWER_S:g} s") from None
-            if "handshake" in str(error).lower():
+            if isinstance(error, httpx.ConnectTimeout) and "handshake" in str(error):
                 # Somebody listens: a gateway that starts, or that has too much to do.
                 raise GatewayError(f"{self.url}: no TLS handshake within {CONNECT_S:g} s") from None
             raise GatewayError(
