@@ -1,5 +1,6 @@
 """A join of motes far from the root begins at the base, as nothing is known of it, and moves to a mote between them once it is counted how
-seldom rows match: what its user has is what DuckDB joins over the motes' readings, no answer missing and none twice."""
+seldom rows match: what its user has is what DuckDB joins over the motes' readings, no answer missing and none twice, and rows say which
+mote has joined them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from testbed.tests.test_cli import run
 pytestmark = [pytest.mark.usefixtures("skerry_built"), pytest.mark.slow]
 
 JOIN = (
-    "SELECT s.nodeid AS s, t.nodeid AS t, s.epoch AS e, t.epoch AS f FROM sensors AS s, sensors AS t WINDOW 3 ROWS "
+    "SELECT s.nodeid AS s, t.nodeid AS t, s.epoch AS e, t.epoch AS f, joined_at FROM sensors AS s, sensors AS t WINDOW 3 ROWS "
     "WHERE s.room = t.room AND s.nodeid < t.nodeid AND s.light > 150 AND s.temp - t.temp > 6 SAMPLE PERIOD 10 s "
     "COST BYTES JOIN AT BASE LEARNING"
 )
@@ -101,3 +102,9 @@ def test_a_join_moves_into_the_network_and_loses_no_answer(tmp_path: Path) -> No
         had = Counter((row["s"], row["e"], row["t"], row["f"]) for row in told[query])
         assert whole(had) == whole(wanted), query
         assert whole(had).total() > 10
+    by_epoch = sorted(told["1"], key=lambda row: max(row["e"], row["f"]))
+    hosts = [row["joined_at"] for row in by_epoch]
+    moved = hosts.index(3)
+    assert hosts == [None] * moved + [3] * (len(hosts) - moved), "the lowest mote above both is 3 itself"
+    assert min(moved, len(hosts) - moved) > 5
+    assert {row["joined_at"] for row in told["3"]} == {None}, "what learns nothing stays at the gateway"

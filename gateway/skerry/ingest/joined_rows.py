@@ -22,8 +22,9 @@ from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr
 from skerry.ingest.join_tally import JoinTally
 from skerry.planner.model.pairing import (
+    BEHIND,
     CLIMB_MS,
-    FIELD_BEHIND,
+    HOST,
     S,
     T,
     carried_columns,
@@ -81,12 +82,13 @@ class JoinedRows:
         assert clause is not None
         self._head = Pairs.parse(bytes(clause.values))
         self._base = frozenset(clause.pairs)
-        hosted = {pair for _, pairs in hosts_of(clause).values() for pair in pairs}
-        self._pairs = [*clause.pairs, *sorted(hosted - self._base)]
+        #: By pair the mote that joins it.
+        self._host = {pair: host for host, (_, pairs) in hosts_of(clause).items() for pair in pairs}
+        self._pairs = [*clause.pairs, *sorted(self._host.keys() - self._base)]
         self._of_base = {mote for pair in self._base for mote in pair}
         #: Pairs of motes all of whose rows come.
         self._known = {pair for pair in self._pairs if self._of_base.issuperset(pair)}
-        self._hosted = {mote for pair in hosted for mote in pair} - self._of_base
+        self._hosted = {mote for pair in self._host for mote in pair} - self._of_base
         formats = [column.format for column in carried_columns(clause, self.query.where)]
         self._layout = struct.Struct("<" + "".join(one.letter for one in formats))
         self.layout = struct.Struct("<" + "".join(column.format.letter for column in self.query.columns))
@@ -111,7 +113,7 @@ class JoinedRows:
         self._is_told(t)
         if not self._head.rows:
             self.tally.answered(s.node, s.epoch, t.node, t.epoch)
-            return [self._result(body.query, s, t)]
+            return [self._result(body.query, s, t, self._host_of(s, t))]
         if _later(s, t) < self._joined - _LATE_EPOCHS:
             self.late += 1
             return []
@@ -128,12 +130,19 @@ class JoinedRows:
         """How many rows a mote has had that others join, by a PASSED."""
         self.tally.told(body.node, body.epoch, body.epochs, body.s, body.t)
 
-    def _result(self, query: int, s: Row, t: Row) -> Result:
-        values = [self._value(column.expr, s, t) for column in self.query.columns]
+    def _host_of(self, s: Row, t: Row) -> int | None:
+        """Which mote has joined two rows that came as an answer."""
+        return self._host.get((s.node, t.node))
+
+    def _result(self, query: int, s: Row, t: Row, host: int | None) -> Result:
+        of_both: dict[Expr | None, int | None] = {HOST: host}
+        of_both |= {expr: _later(s, t) - row.epoch for expr, row in zip(BEHIND, (s, t), strict=True)}
+        values = [
+            of_both[column.expr] if column.expr in of_both else self._value(column.expr, s, t)
+            for column in self.query.columns
+        ]
         nulls = sum(1 << i for i, value in enumerate(values) if value is None)
-        return Result(
-            query, s.node, max(s.epoch, t.epoch), nulls, self.layout.pack(*(value or 0 for value in values))
-        )
+        return Result(query, s.node, _later(s, t), nulls, self.layout.pack(*(value or 0 for value in values)))
 
     def _value(self, expr: Expr | None, s: Row, t: Row) -> int | None:
         assert expr is not None
@@ -146,8 +155,6 @@ class JoinedRows:
                 return row.epoch * self.query.period_ms // 1000
             case StoredField.MILLISECONDS:
                 return row.epoch * self.query.period_ms % 1000
-            case _ if index == FIELD_BEHIND:
-                return max(s.epoch, t.epoch) - row.epoch
         return row.values[index - 1]
 
     # ---- what comes up ----
@@ -179,8 +186,10 @@ class JoinedRows:
         held = [pair for pair in self._held if _later(*pair) < until and self._is_certain(*pair, until)]
         met = [pair for one in self._pairs for pair in self._meets(one, until)]
         here = {_key(*pair) for pair in held}
-        self._found = until, [*held, *(pair for pair in self._matching(met) if _key(*pair) not in here)]
-        return until, [self._result(query, s, t) for s, t in self._found[1]]
+        own = [pair for pair in self._matching(met) if _key(*pair) not in here]
+        self._found = until, [*held, *own]
+        told = [self._result(query, s, t, self._host_of(s, t)) for s, t in held]
+        return until, [*told, *(self._result(query, s, t, None) for s, t in own)]
 
     def done(self, until: int) -> None:
         """All before that epoch are joined: what is in no window any more goes."""

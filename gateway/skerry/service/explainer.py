@@ -61,11 +61,13 @@ class Explainer:
         _check_asks(sql)
         if index_statements.is_one(sql):
             return self._explained_index(sql)
-        choice: Choice | None = None
         running = self._running(sql)
-        of_sources = self._planning.gateways(sql) if running is None else None
+        choice = self._choices.of_hosts(sql) if running is None else None
+        of_sources = self._planning.gateways(sql) if running is None and choice is None else None
         if running is not None:
             sql = running
+        if choice is not None:
+            sql = choice.sql
         if of_sources is not None:
             choice = self._choices.of(sql, of_sources)
             if choice is None or not choice.by_motes:

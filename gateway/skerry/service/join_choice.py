@@ -15,6 +15,7 @@ from skerry.planner.model.pairing import (
     AT_ANCESTOR,
     AT_BASE,
     BY_HASH,
+    HOST_NAME,
     IN_NETWORK,
     THROUGH_BASE,
     Pairing,
@@ -24,9 +25,17 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.source_plans import JoinPlan
 from skerry.sensors.mote_pairs import aliases
 from skerry.service.explain_sharing import describe_sharing
-from skerry.service.join_text import WITH_SPARK, bare_of, check_not_naive, learning_text, parsed
+from skerry.service.join_text import (
+    WITH_SPARK,
+    bare_of,
+    check_not_naive,
+    learning_text,
+    names_host,
+    parsed,
+)
 from skerry.service.pair_service import Facts, PairService
 from skerry.service.planning import Planning
+from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.join_strategies import NAIVE, JoinHints
 
@@ -154,18 +163,39 @@ class JoinChoices:
         select = parsed(sql)
         if select is None or (gateways is None and select.strategy is None):
             return None
-        hints = select.hints or JoinHints()
         if not self._itself:
-            check_not_naive(hints)
-        bare = bare_of(sql, select)
+            check_not_naive(select.hints or JoinHints())
         if gateways is None:
-            join = self._join(bare)
+            join = self._join(bare_of(sql, select))
+        return self._chosen(sql, select, join, rates, WITH_SPARK if not self._itself else None)
+
+    def of_hosts(self, sql: str) -> Choice | None:
+        """What is taken of a query whose rows are to say which mote has joined them, and that does not say where it is joined: all but what
+        the gateway joins by itself. None: it is none. Raises QueryError: motes cannot join its rows, or not in the time that is asked."""
+        select = parsed(sql) if HOST_NAME in sql.lower() else None
+        if select is None or select.strategy is not None or not names_host(select):
+            return None
+        hints = select.hints or JoinHints()
+        if hints.naive is not None:
+            hint = f"leave JOIN NAIVE or {HOST_NAME} out, or write JOIN NAIVE LEARNING ON"
+            raise QueryError(
+                f"JOIN NAIVE is without {HOST_NAME}: the gateway joins by itself", hint, hints.naive
+            )
+        return self._chosen(
+            sql, select, None, None, f"leave {HOST_NAME} out: the gateway joins by itself then"
+        )
+
+    def _chosen(
+        self, sql: str, select: ast.Select, join: JoinPlan | None, rates: Rates | None, else_: str | None
+    ) -> Choice:
+        """``join``: the gateway's own; ``else_``: what is said where motes cannot and the gateway does not by itself; None: it does."""
+        hints, bare = select.hints or JoinHints(), bare_of(sql, select)
         said = select.strategy.words if select.strategy is not None else None
         said = NAIVE if hints.naive is not None else said
         reckoned = self._reckoned(bare, said, join, hints, rates)
         if reckoned.pairing is None:
-            if not self._itself:
-                raise QueryError(f"motes cannot join these rows: {reckoned.refusals[0].message}", WITH_SPARK)
+            if else_ is not None:
+                raise QueryError(f"motes cannot join these rows: {reckoned.refusals[0].message}", else_)
             return _nowhere(sql, hints, reckoned.refusals[0])
         may_learn = hints.learning is not False
         if said is not None:
@@ -173,7 +203,7 @@ class JoinChoices:
             asked, learns = sql, by_motes and bool(hints.learning)
         else:
             # Only where it begins is chosen here.
-            taken, why, by_motes = self._taken(join, reckoned, learns=may_learn)
+            taken, why, by_motes = self._taken(join, reckoned, learns=may_learn, itself=else_ is None)
             learns = by_motes and may_learn
             asked = f"{bare} JOIN {taken}{learning_text(hints)}" if by_motes else sql
         facts = reckoned.facts
@@ -250,12 +280,14 @@ class JoinChoices:
         one = Considered(plan.pairing.strategy, cost, joined_at=tuple(count.most_common()))
         return one, replace(plan, clauses=with_pairs(told, plan.clauses))
 
-    def _taken(self, join: JoinPlan | None, reckoned: _Reckoned, *, learns: bool) -> tuple[str, str, bool]:
+    def _taken(
+        self, join: JoinPlan | None, reckoned: _Reckoned, *, learns: bool, itself: bool
+    ) -> tuple[str, str, bool]:
         """Which, and why, and whether it is a query of motes; what they have no room for is found out as it is tried. ``learns``: it may
-        be placed anew."""
+        be placed anew; ``itself``: the gateway may join by itself."""
         facts, pairing = reckoned.facts, reckoned.pairing
         assert pairing is not None
-        usual = (NAIVE, False) if self._itself else (AT_BASE, True)
+        usual = (NAIVE, False) if itself else (AT_BASE, True)
         why = None
         if not facts.pairs:
             why = "no two motes that the gateway knows are a pair"
@@ -263,7 +295,7 @@ class JoinChoices:
             why = "the gateway knows no way by which the motes of any pair reach one root"
         if why is not None:
             return usual[0], why, usual[1]
-        if self._itself and join is not None and reckoned.cost(NAIVE) is not None and self._runs(join):
+        if itself and join is not None and reckoned.cost(NAIVE) is not None and self._runs(join):
             reckoned.put(NAIVE, 0.0, None)
             return NAIVE, "queries that run bring these rows already: it costs nothing more", False
         base = min((cost for cost in map(reckoned.cost, (NAIVE, AT_BASE)) if cost is not None), default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from skerry.planner.model.pairing import AT_BASE
+from skerry.planner.model.pairing import AT_BASE, HOST_NAME
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.join_strategies import JoinHints
@@ -36,6 +36,12 @@ def for_motes(sql: str) -> str | None:
         return None
     check_not_naive(select.hints or JoinHints())
     return f"{bare_of(sql, select)} JOIN {AT_BASE}"
+
+
+def names_host(select: ast.Select) -> bool:
+    """Whether its rows are to say which mote has joined them."""
+    names = (node for node in ast.walk(select.items) if isinstance(node, ast.Name))
+    return any(name.table is None and name.name.lower() == HOST_NAME for name in names)
 
 
 def bare_of(sql: str, select: ast.Select) -> str:

@@ -99,8 +99,9 @@ class QueryService:
                 return done
             if index_statements.is_one(sql):
                 return self._index(sql, user, check)
-            of_sources = self._planning.gateways(sql)
-            choice = self._choices.of(sql, of_sources) if of_sources is not None else None
+            choice = self._choices.of_hosts(sql)
+            of_sources = self._planning.gateways(sql) if choice is None else None
+            choice = self._choices.of(sql, of_sources) if of_sources is not None else choice
             note = choice.note() if choice is not None else None
             if choice is not None and choice.by_motes:
                 # It is remembered as it is asked, so that a restart finds it joined where it was.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from skerry.ingest.joined_rows import JoinedRows
-from skerry.planner.model.pairing import S, T, clause_of, numbered
+from skerry.planner.model.pairing import HOST, S, T, clause_of, numbered
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
 from skerry_protocol import codec
-from skerry_protocol.limits import JOINED_NUMBER, RESULT_NONE_BEFORE
+from skerry_protocol.codes import Aggregate
+from skerry_protocol.limits import FIELDS_MAXIMUM, JOINED_NUMBER, RESULT_NONE_BEFORE
 
 QUERY, PERIOD_S = 1, 10
 
@@ -90,6 +94,66 @@ def test_what_passes_its_host_meets_rows_of_which_answers_tell() -> None:
     assert met(joining(1, at_a_mote=True), 12) == []
     stray(gateway, 3, 10, numbered(S, 5))
     assert sorted(met(gateway, 12)) == [(1, 10, 2, 10), (3, 10, 2, 10)]
+
+
+def test_rows_say_which_mote_has_joined_them() -> None:
+    """3 with 2 is joined at 1, of which an answer comes, and a row of 3 that has passed it, which the gateway joins."""
+    told = plan_query(
+        "SELECT s.nodeid, joined_at + 1 AS next, joined_at, s.temp FROM sensors AS s, sensors AS t WINDOW 1 ROWS "
+        f"WHERE s.nodeid = t.nodeid + 1 SAMPLE PERIOD {PERIOD_S} s JOIN AT BASE"
+    )
+    assert isinstance(told, QueryPlan)
+    assert told.pairing is not None
+    placed = clause_of(told.pairing, told.period_ms, (2, 3), hosts=[(1, 40, [(3, 2)])])
+    gateway = JoinedRows(merge([replace(told, clauses=(placed,))]))
+    numbers = 4 << JOINED_NUMBER
+    gateway.joined(codec.Joined(QUERY, 3, 10, numbers, 2, 10, numbers, struct.pack("<2h", 20, 20)))
+    stray(gateway, 3, 11, numbered(S, 5))
+    stray(gateway, 2, 11, numbered(T, 5))
+    _, found = gateway.due(QUERY, 14 * PERIOD_S * 1000)
+    place = [column.expr for column in gateway.query.columns].index(HOST)
+    hosts = {
+        one.epoch: None if one.nulls >> place & 1 else gateway.layout.unpack(one.values)[place]
+        for one in found
+    }
+    assert hosts == {10: 1, 11: None}
+
+
+def carrying(names: Sequence[str]) -> QueryPlan:
+    """A join whose condition is about the first nine, and whose rows tell the others."""
+    asked = " OR ".join(f"s.{name} > t.{name}" for name in names[:9])
+    plan = plan_query(
+        f"SELECT {', '.join(f's.{name}' for name in names[9:])} FROM sensors AS s, sensors AS t WINDOW 1 s "
+        f"WHERE s.nodeid < t.nodeid AND ({asked}) SAMPLE PERIOD 1 s JOIN AT BASE"
+    )
+    assert isinstance(plan, QueryPlan)
+    return plan
+
+
+def test_as_many_attributes_meet_as_rows_have_columns_for() -> None:
+    """What both have passed is one of the columns; motes take the program."""
+    names = [
+        "light",
+        "temp",
+        "humidity",
+        "voltage",
+        "accel_x",
+        "accel_y",
+        "free_ram",
+        "noise",
+        "mag_x",
+        "mag_y",
+        "link",
+        "radio_duty",
+    ]
+    told = merge([carrying(names[:11])])
+    fields = codec.decode_program(encode(told, 0)).fields
+    assert [field.aggregate for field in fields] == [0] * FIELDS_MAXIMUM + [Aggregate.PAIRS]
+    gateway, values = JoinedRows(told), struct.pack("<22h", *range(100, 122))
+    [found] = gateway.joined(codec.Joined(QUERY, 1, 10, 0, 2, 10, 0, values))
+    assert gateway.layout.unpack(found.values) == (2, 0, 0, 109, 110)
+    with pytest.raises(QueryError, match="rows of 12 attributes are too long to meet"):
+        carrying(names)
 
 
 @pytest.mark.parametrize(

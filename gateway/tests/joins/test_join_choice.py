@@ -400,6 +400,27 @@ def test_the_cheapest_strategy_is_taken(peer: RootPeer, tmp_path: Path) -> None:
             gateway.queries.ask(f"{JOIN} DELIVER WITHIN 29 s", "ada")
 
 
+def test_rows_that_say_where_they_were_joined_are_motes_to_join(peer: RootPeer, tmp_path: Path) -> None:
+    """The gateway's own join, which would be taken as all rows come already, is out; where motes cannot, it is refused."""
+    telling = JOIN.replace("t.nodeid,", "t.nodeid, joined_at,")
+    with opened(peer, tmp_path) as gateway:
+        line(peer, gateway, {5: 9, 6: 9})
+        ask(gateway, "SELECT nodeid, temp, room FROM sensors SAMPLE PERIOD 10 s")
+        assert gateway.queries.explain(JOIN)["placed"]["runs"] == "naive"
+        assert gateway.queries.explain(telling)["placed"]["runs"] == "at base"
+        assert gateway.queries.explain(f"{telling} {SELDOM}")["placed"]["runs"] not in ("naive", "at base")
+        query = ask(gateway, telling)
+        assert query.sql == f"{telling} JOIN AT BASE LEARNING ON"
+        assert gateway.queries.explain(telling)["placed"]["learns"]
+        for more, said in (
+            ("JOIN NAIVE", "JOIN NAIVE is without joined_at: .*write JOIN NAIVE LEARNING ON"),
+            ("LATENESS 3 s", "motes cannot join these rows: LATENESS .*leave joined_at out"),
+        ):
+            with pytest.raises(QueryError) as refused:
+                ask(gateway, f"{telling} {more}")
+            assert re.search(said, refused.value.summary, re.DOTALL)
+
+
 def test_groups_tell_what_the_network_takes_more_than_the_base(peer: RootPeer, tmp_path: Path) -> None:
     """Of 0 - 1 - … - 6 motes 4, 5 and 6 are in one room, 1 and 2 in another one, for which the base is nearer."""
     with opened(peer, tmp_path) as gateway:

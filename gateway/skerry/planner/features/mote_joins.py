@@ -14,8 +14,10 @@ from skerry.expressions.expression import Expr, Kind, conjuncts, render
 from skerry.planner.model.pairing import (
     AT_ANCESTOR,
     AT_BASE,
+    BEHIND,
     BY_HASH,
-    FIELD_BEHIND,
+    HOST,
+    NUMBERED,
     WAYS_PERIOD_MS,
     Pairing,
     S,
@@ -43,6 +45,8 @@ from skerry_protocol.limits import FIELDS_MAXIMUM
 WINDOW_MAXIMUM, ROWS_MAXIMUM = 8, 7
 #: Bytes of a row's values: two of them travel in one frame.
 WIDTH_MAXIMUM = 24
+#: Attributes of a row besides what it has passed.
+CARRIED_MAXIMUM = FIELDS_MAXIMUM - 1
 #: Clauses that joined rows of motes have not → what is said of each.
 _OTHERS = {
     "groups": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "event": "ON EVENT",
@@ -87,13 +91,14 @@ def joins(draft: Draft) -> Draft:
         (leaf.operand or 0) & 15
         for expr in [*both, *(output.expr for output in outputs), *told]
         for leaf in _leaves(expr)
+        if leaf != HOST
     ]
     # Attributes of two names are one.
     carried = tuple(dict.fromkeys(known[field] for field in read if field < len(known)))
 
     def placed(leaf: Expr) -> Expr:
         field = (leaf.operand or 0) & 15
-        if field >= len(known):
+        if leaf == HOST or field >= len(known):
             return leaf
         return replace(leaf, operand=(leaf.operand or 0) & ~15 | carried.index(known[field]) + 1)
 
@@ -127,6 +132,12 @@ def joins(draft: Draft) -> Draft:
         raise QueryError(
             f"rows of {pairing.width} bytes are too long to meet",
             f"{WIDTH_MAXIMUM} is the limit: {_ELSEWHERE}",
+            draft.span,
+        )
+    if len(carried) > CARRIED_MAXIMUM:
+        raise QueryError(
+            f"rows of {len(carried)} attributes are too long to meet",
+            f"{CARRIED_MAXIMUM} is the limit: {_ELSEWHERE}",
             draft.span,
         )
     return draft.planned(
@@ -307,25 +318,22 @@ def _columns(outputs: Sequence[Output], carried: Sequence[int], draft: Draft) ->
     """What the gateway has of each joined pair: the other mote and how far behind the later row both are, then what is selected."""
     leaves = dict.fromkeys(leaf for output in outputs for leaf in _leaves(output.expr))
     other = next((leaf for leaf in leaves if leaf.operand == 16 | StoredField.NUMBER), None)
-    behind = [
-        build.stored(side << 4 | FIELD_BEHIND, f"epochs behind, {side}", 0, 0, 2**31 - 1, "")
-        for side in (0, 1)
-    ]
     if other is None:
         other = build.stored(16 | StoredField.NUMBER, "t", 0, 0, 0xFFFF, "")
     columns = [
         Column("other", other, ValueFormat.U16),
-        *(Column(f"behind{side}", expr, ValueFormat.I32) for side, expr in enumerate(behind)),
+        *(Column(f"behind{side}", expr, ValueFormat.I32) for side, expr in enumerate(BEHIND)),
         *(Column(f"s{leaf.operand}", leaf, _format(leaf, carried)) for leaf in leaves if leaf != other),
     ]
     if len(columns) > FIELDS_MAXIMUM:
-        hint = f"{FIELDS_MAXIMUM - 3} attributes of both motes are the limit: {_ELSEWHERE}"
+        room = FIELDS_MAXIMUM - NUMBERED - (HOST in leaves)
+        hint = f"{room} attributes of both motes are the limit: {_ELSEWHERE}"
         raise QueryError("a joined row has too many attributes", hint, draft.span)
     return tuple(columns)
 
 
 def _format(leaf: Expr, carried: Sequence[int]) -> ValueFormat:
     field = (leaf.operand or 0) & 15
-    if 1 <= field <= len(carried):
+    if leaf != HOST and 1 <= field <= len(carried):
         return BY_NUMBER[carried[field - 1]].format
     return ValueFormat.U16 if leaf.high <= 0xFFFF else ValueFormat.I32

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from skerry.expressions.assembler import assemble
-from skerry.expressions.build import attribute, constant_of
+from skerry.expressions.build import attribute, constant_of, stored
 from skerry.expressions.expression import Expr, Kind
 from skerry.joins.placement.estimates import Estimates
 from skerry.planner.model.clause import Clause
@@ -18,8 +18,12 @@ from skerry_protocol.codes import Aggregate, PairsWay
 from skerry_protocol.limits import BY_HOST, NO_HOST
 from skerry_protocol.programs import Pairs, PairsHost
 
-#: Of a row that has met another: how many epochs the later of both is behind it. Storage points have no field of that number.
-FIELD_BEHIND = 12
+#: What two rows that have met say together, told apart from fields of either, which are those of 0 and of 1: the mote that has joined them,
+#: and how many epochs behind the later one s and t are.
+_OF_BOTH = 2 << 4
+HOST_NAME = "joined_at"
+HOST = stored(_OF_BOTH, HOST_NAME, 0, 0, 0xFFFF, "")
+BEHIND = tuple(stored(_OF_BOTH | 1 + side, f"epochs behind, {side}", 0, 0, 2**31 - 1, "") for side in (0, 1))
 #: The first columns of joined rows: the mote that is t, and how far behind the later row s and t are.
 NUMBERED = 3
 #: The first column that motes carry up: as what a row has passed.

@@ -49,8 +49,8 @@ class Draft:
 
     @property
     def columns_scope(self) -> Scope:
-        """What names mean in columns, HAVING and ORDER BY, which may be of an aggregate's row."""
-        return replace(self.scope, of_aggregate=self.aggregated)
+        """What names mean in columns, HAVING and ORDER BY, which may be of an aggregate's row, or of two that motes join."""
+        return replace(self.scope, of_aggregate=self.aggregated, of_join=self.select.strategy is not None)
 
     @property
     def span(self) -> ast.Span:

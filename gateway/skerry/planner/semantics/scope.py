@@ -10,6 +10,7 @@ from skerry.expressions import build
 from skerry.expressions.expression import MILLISECONDS, Expr, Kind
 from skerry.planner.model.epoch_facts import FACTS
 from skerry.planner.model.joined_tables import NO_TABLES, PAST, JoinedTable, Tables, TableSchema, Trouble
+from skerry.planner.model.pairing import HOST, HOST_NAME
 from skerry.planner.model.row_time import NETWORK_TIME_NAME, OF_ROWS, TIME, TIME_NAME, later_of, utc_of
 from skerry.planner.model.storage_points import Point, Points
 from skerry.sql import ast
@@ -87,6 +88,8 @@ class Scope:
     event_value: str | None = None
     #: Whether names are those of an aggregate's row.
     of_aggregate: bool = False
+    #: Whether they are those of two rows that motes join.
+    of_join: bool = False
     #: Whether aggregates are of the rows themselves, as of a past that ends, not of what motes keep of them.
     recorded: bool = False
     #: What the query's columns are called, in lower case, and what they say.
@@ -95,7 +98,7 @@ class Scope:
     @property
     def inside(self) -> Scope:
         """Of what is aggregated."""
-        return replace(self, of_aggregate=False)
+        return replace(self, of_aggregate=False, of_join=False)
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -117,6 +120,8 @@ class Scope:
             return TIME
         if node.table is None and name in FACTS and self.of_aggregate:
             return FACTS[name]
+        if node.table is None and name == HOST_NAME and self.of_join:
+            return HOST
         if node.table is None and name in _IN_EVERY_ROW:
             return build.attribute(BY_NAME[name])
         raise self._unknown(node)
@@ -263,6 +268,8 @@ class Scope:
             hint = f"when a row was sampled is its {TIME_NAME}, in UTC"
         elif table is None and node.name.lower() in FACTS:
             hint = f"an aggregate's row says {' and '.join(FACTS)}: select it beside the aggregate, or choose by it with HAVING"
+        elif node.name.lower() == HOST_NAME:
+            hint = f"two rows that motes join say together which has joined them: select {HOST_NAME} there, as a column"
         return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
 
     def _columns(self) -> list[tuple[str, str, list[str]]]:
