@@ -208,6 +208,7 @@ enum wire_event_flag {
     WIRE_EVENT_FLAG_ALIGNED = 0x04,
     WIRE_EVENT_FLAG_EACH = 0x08,
     WIRE_EVENT_FLAG_HEARD = 0x10,
+    WIRE_EVENT_FLAG_OWN = 0x20,
 };
 
 /* Which of a storage point's rows a query meets. */
@@ -572,7 +573,7 @@ _Static_assert(sizeof(struct wire_event) == 20, "wire_event");
 struct wire_on_event {
     uint16_t event; /* number of the event */
     uint32_t lasts; /* s from the event on in which epochs begin; at least 1 */
-    uint8_t flags; /* bit 0 no overlap, bit 1 timer, bit 2 aligned, bit 3 each, bit 4 heard */
+    uint8_t flags; /* bit 0 no overlap, bit 1 timer, bit 2 aligned, bit 3 each, bit 4 heard, bit 5 own */
     uint8_t group; /* 0..7: the query starts when all events of a group have come since it last started */
     uint32_t step; /* timer, aligned: s, at least 1 */
 } __attribute__((packed));

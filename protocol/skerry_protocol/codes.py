@@ -234,6 +234,7 @@ class EventFlag(IntEnum):
     ALIGNED = 4  # its epochs are ``step`` s apart, counted from the event's time
     EACH = 8  # the events of several motes run it side by side, each for its own time
     HEARD = 16  # with ALIGNED: they are counted from when a mote hears of the event; of two that come in any order all keep the same one
+    OWN = 32  # with the last three: each event of the mote itself runs it, for an epoch of its own; those of others do not
 
 
 class Match(IntEnum):

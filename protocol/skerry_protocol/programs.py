@@ -66,7 +66,7 @@ Budget = Struct(
 OnEvent = Struct(
     "event" / Int16ul * "number of the event",
     "lasts" / Int32ul * "s from the event on in which epochs begin; at least 1",
-    "flags" / Int8ul * "bit 0 no overlap, bit 1 timer, bit 2 aligned, bit 3 each, bit 4 heard",
+    "flags" / Int8ul * "bit 0 no overlap, bit 1 timer, bit 2 aligned, bit 3 each, bit 4 heard, bit 5 own",
     "group" / Int8ul * "0..7: the query starts when all events of a group have come since it last started",
     "step" / Int32ul * "timer, aligned: s, at least 1",
 )

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "drivers/settings.h"
 #include "lib/calls.h"
 #include "net/app.h"
 #include "net/mac/time.h"
+#include "net/transport/queue.h"
 #include "query/events/numbered.h"
 #include "query/expressions/attribute.h"
 #include "query/expressions/vm.h"
@@ -38,6 +40,30 @@ static bool on_event_check(const struct program_field *field, struct program_fac
 static bool is_for(const struct query_entry *entry, uint16_t number, uint32_t seconds)
 {
     return number != WIRE_EVENT_BOOT || seconds >= entry_program(entry)->start;
+}
+
+bool events_own(const struct query_entry *entry)
+{
+    const struct wire_on_event *on = entry_first_clause(entry, WIRE_AGGREGATE_ON_EVENT);
+    return on != NULL && on->flags & WIRE_EVENT_FLAG_OWN;
+}
+
+bool events_shared(uint16_t number)
+{
+    struct program_field field;
+    bool own = false;
+    for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;)
+        for (program_start(&field);
+             program_next_field(entry_program(entry), entry->length, &field);) {
+            bool starts = field.aggregate == WIRE_AGGREGATE_ON_EVENT;
+            if ((!starts && field.aggregate != WIRE_AGGREGATE_STOP_ON) ||
+                event_of(&field) != number)
+                continue;
+            if (!starts || !(on_event(&field)->flags & WIRE_EVENT_FLAG_OWN))
+                return true;
+            own = true;
+        }
+    return !own;
 }
 
 bool events_awaited(uint16_t number, uint32_t seconds)
@@ -278,11 +304,37 @@ static bool stays(const struct query_entry *entry, uint8_t flags, const struct w
     return first ? !is_before(event, runs) : !is_before(runs, event);
 }
 
+/* An event of this mote has come that runs the entry in a second of its own, which names its row:
+ * so many steps behind the one before it, in which that is sampled. One too many is lost. */
+static NOT_INLINED void start_own(struct query_entry *entry, const struct wire_on_event *on,
+                                  const struct wire_event *event, uint32_t now)
+{
+    uint8_t count;
+    struct run *run = runs_of(entry, &count), *oldest = run;
+    for (; count > 0; count--, run++)
+        if (run->begun < oldest->begun)
+            oldest = run;
+    if (oldest == NULL || (oldest->begun != 0 && oldest->begun + on->step > now)) {
+        queue_lost();
+        return;
+    }
+    if (entry->begun == 0 || entry->begun + on->step <= now)
+        entry->begun = now;
+    else
+        entry->begun += on->step;
+    *oldest = (struct run){entry->begun, *event};
+}
+
 /* The n-th of its events has come. News travels for some seconds: each mote runs the query for its
  * whole time from when it heard. True: it runs from now on. */
 static bool start(struct query_entry *entry, const struct wire_on_event *on, uint8_t n,
                   const struct wire_event *event, uint32_t now)
 {
+    if (on->flags & WIRE_EVENT_FLAG_OWN) {
+        if (event->node == settings()->nodeid)
+            start_own(entry, on, event, now);
+        return false;
+    }
     bool running = entry->begun != 0 && now - entry->begun < on->lasts;
     if (on->flags & WIRE_EVENT_FLAG_TIMER || (running && stays(entry, on->flags, event)))
         return false;

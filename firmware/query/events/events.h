@@ -27,6 +27,11 @@ bool events_goes_on(const struct query_entry *entry, uint32_t start);
 /* Whether a query of this mote waits for an event that came about in network second `seconds`:
  * others have the same queries. */
 bool events_awaited(uint16_t number, uint32_t seconds);
+/* Whether another mote's query may do something about the event, as one of this mote does: a query
+ * that is of each mote's own events (an index of events) needs nobody to be told. */
+bool events_shared(uint16_t number);
+/* Whether an entry's query is such a one. */
+bool events_own(const struct query_entry *entry);
 /* Whether the entry is to be kept though it runs no more: another event may start it, or the
  * gateway has not stopped it yet. */
 bool events_keeps(const struct query_entry *entry);

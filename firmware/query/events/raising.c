@@ -115,7 +115,10 @@ static bool raise(uint16_t number, int32_t value, uint32_t seconds)
 {
     const struct wire_settings *mine = settings();
     struct wire_event event = {number, mine->nodeid, mine->x, mine->y, seconds, value};
-    return net_signal(&event);
+    if (events_shared(number))
+        return net_signal(&event);
+    app_event(&event);
+    return true;
 }
 
 static uint16_t own_number(uint8_t which)

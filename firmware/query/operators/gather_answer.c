@@ -59,13 +59,15 @@ static bool read_asked(const struct query_entry *entry, struct asked *asked)
            vm_check(question->where.bytes, question->where.length, &reads);
 }
 
-/* A tuple's attribute; false: NULL, or it is not in the part. */
+/* A tuple's attribute; false: NULL, or it is not in the part. What no column has is what an event
+ * has said of its mote: an index of events has one column of that at most. */
 static bool read_tuple(uint8_t attribute, int32_t *value, const struct eval_context *context)
 {
     const struct gather_question *question = answering.question;
     const struct tuple *tuple = answering.tuple;
     struct row_column column;
     uint8_t i = 0;
+    bool said = false;
     if (attribute >= WIRE_ATTRIBUTE_EVENT_NODEID)
         return attribute_read(attribute, value, context);
     if (attribute == WIRE_ATTRIBUTE_NODEID || attribute == WIRE_ATTRIBUTE_EPOCH) {
@@ -77,13 +79,19 @@ static bool read_tuple(uint8_t attribute, int32_t *value, const struct eval_cont
         if (!(question->part.mask & column.bit))
             continue;
         const struct program_code *code = &column.field.code;
-        if (code->length == 2 && code->bytes[0] == WIRE_OP_ATTR && code->bytes[1] == attribute) {
+        bool reads = code->length == 2 && code->bytes[0] == WIRE_OP_ATTR;
+        bool known = !(tuple->nulls >> i & 1);
+        if (reads && code->bytes[1] == attribute) {
             *value = tuple->values[i];
-            return !(tuple->nulls >> i & 1);
+            return known;
+        }
+        if (reads && code->bytes[1] == WIRE_ATTRIBUTE_EVENT_VALUE && known) {
+            *value = tuple->values[i];
+            said = true;
         }
         i++;
     }
-    return false;
+    return said;
 }
 
 static const IN_FLASH struct vm_readers tuple_readers = {.attribute = read_tuple};

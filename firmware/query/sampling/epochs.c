@@ -242,7 +242,8 @@ void app_time_changed(void)
 uint32_t app_period(uint8_t query)
 {
     const struct query_entry *entry = entry_of(query);
-    return entry != NULL ? entry_program(entry)->period * policy_every(entry) : UINT32_MAX;
+    return entry != NULL && !events_own(entry) ? entry_program(entry)->period * policy_every(entry)
+                                               : UINT32_MAX;
 }
 
 /* Whether each mote sends something in each epoch of the query: a row that nothing rules out, or a
@@ -278,6 +279,9 @@ enum app_epoch app_epoch_in(uint32_t second)
             continue;
         /* The usual periods are whole seconds: one short division tells most seconds. */
         if (entry->period_seconds != 0 && second % entry->period_seconds != 0)
+            continue;
+        /* Nobody else knows of its epochs, and nothing of them goes up the tree. */
+        if (events_own(entry))
             continue;
         uint8_t every = policy_every(entry);
         if (epoch_from(second, 0, entry_program(entry)->period * every, &times) &&

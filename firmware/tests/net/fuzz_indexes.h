@@ -65,7 +65,7 @@ static inline uint8_t put_indexed(uint8_t *at, struct wire_query_program *progra
         }
     }
     clause.code_length = (uint8_t)(below(16) ? length : below(length));
-    bool by_event = gather && below(2);
+    bool by_event = below(gather ? 2 : 4) == 0;
     if (by_event)
         program->period = WIRE_PERIOD_MINIMUM_MS;
     memcpy(at, program, sizeof *program);
@@ -79,7 +79,10 @@ static inline uint8_t put_indexed(uint8_t *at, struct wire_query_program *progra
         struct wire_on_event on = {
             .event = (uint16_t)(1 + below(3)),
             .lasts = 1 + below(50),
-            .flags = (uint8_t)(WIRE_EVENT_FLAG_ALIGNED | WIRE_EVENT_FLAG_HEARD | below(2)),
+            .flags =
+                (uint8_t)(WIRE_EVENT_FLAG_ALIGNED | WIRE_EVENT_FLAG_HEARD |
+                          (gather ? below(2)
+                                  : WIRE_EVENT_FLAG_OWN | (below(4) ? WIRE_EVENT_FLAG_EACH : 0U))),
             .step = 1 + below(20)};
         memcpy(at, &asks, sizeof asks);
         memcpy(at + sizeof asks, &on, sizeof on);

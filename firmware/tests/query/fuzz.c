@@ -144,7 +144,7 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
     case WIRE_AGGREGATE_ON_EVENT: {
         uint8_t clause[sizeof(struct wire_on_event) + CODE_MAXIMUM];
         struct wire_on_event on = {below(16) ? number : WIRE_EVENT_BOOT, 1 + below(50),
-                                   (uint8_t)below(32), (uint8_t)below(4), 1 + below(20)};
+                                   (uint8_t)below(64), (uint8_t)below(4), 1 + below(20)};
         memcpy(clause, &on, sizeof on);
         length = sizeof on;
         if (!below(4) && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 20)

@@ -134,7 +134,7 @@ class _Gathering:
 
     def plan(self) -> QueryPlan:
         """The query of the mote's rows. Raises QueryError."""
-        select, index = self._select, self._index
+        select, index, asked = self._select, self._index, self._asked
         for name, said in _OTHERS.items():
             if getattr(select, name):
                 hint = "leave it out: the mote has one row in each period, of what is asked"
@@ -151,6 +151,9 @@ class _Gathering:
             raise QueryError(text, f"ask for 1 to {GATHERED_MAXIMUM}, as COUNT(*)", select.items[0].span)
         sampling = select.sampling
         if isinstance(sampling, ast.SamplePeriod) and not self._periodic:
+            if index.event is not None:
+                hint = "say how often it is asked, as in SAMPLE PERIOD 5 min, or ON EVENT name: SELECT …"
+                raise QueryError(f"index {index.name} is of an event, and has no period", hint, asked.span)
             sampling = replace(
                 sampling, period=replace(sampling.period, milliseconds=Decimal(index.period_ms))
             )

@@ -15,7 +15,7 @@ from skerry.planner.cost.lifetime import power_for, predicted_ms
 from skerry.planner.cost.radio import record_energy, record_seconds
 from skerry.planner.features import approximate
 from skerry.planner.features.queueing import describe, held_ms
-from skerry.planner.model.clause import aligned_ms
+from skerry.planner.model.clause import aligned_ms, own_event
 from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry.planner.model.pairing import carried_columns, pairs_clause
@@ -148,6 +148,8 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
         "where": render(query.where) if query.where else None,
         "snoop": query.snoop,
         "at_once": query.at_once,
+        # That of each mote's own with which it has a row, in place of a period.
+        "event": own_event(query.clauses),
         "stored": stays(query),
         "clauses": [
             describe(clause, query.period_ms) if clause.kind is Aggregate.QUEUE else str(clause)
@@ -236,6 +238,7 @@ def explain_text(explained: dict[str, Any]) -> str:
     motes, gateway = explained["motes"], explained["gateway"]
     sampled = ", ".join(f"{a['name']} ({a['energy'] * 1e6:g} µJ)" for a in motes["attributes"]) or "nothing"
     when = "once" if explained["once"] else f"every {duration_text(explained['period_ms'])}"
+    when = when if motes["event"] is None else f"with each event {motes['event']} of their own"
     at_once = ", all at the epoch's beginning" if motes["at_once"] else ""
     lines = [
         "motes",

@@ -16,7 +16,7 @@ from skerry.network.index_asks import IndexAsk
 from skerry.network.networks import Networks
 from skerry.planner.cost.index_prices import Upkeep, upkeep
 from skerry.planner.features.index_owners import amended
-from skerry.planner.features.indexing import STORING, Index, clause_of
+from skerry.planner.features.indexing import STORING, Index, clauses_of
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import index_fits, plan_index
@@ -28,6 +28,7 @@ from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import NotYetError
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.index_statements import CreateIndex, DropIndex
+from skerry_protocol.commands import event_number
 from skerry_protocol.limits import INDEX_NUMBERS
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,11 @@ class IndexService:
         told = ((node, catalog.flash.of(node)) for node in index.storing)
         capacities = {node: flash.capacity for node, flash in told if flash is not None}
         motes = [mote for mote in catalog.all() if catalog.unheard(mote.nodeid, now) < _SILENT_S]
-        return upkeep(index, motes, capacities, sampling)
+        raised = None
+        if index.event is not None:
+            raised = catalog.events.rate(event_number(index.event), now)
+        raised = None if raised is None else raised / catalog.speed
+        return upkeep(index, motes, capacities, sampling, raised)
 
     def _number(self, sql: str) -> int:
         """A new one's: of its text and the time, so that tuples of one that was dropped are not taken for its own."""
@@ -182,7 +187,7 @@ class IndexService:
         self._asking, places = self._askers(), self._network.catalog.places()
         for query in self._queries.all():
             if query.index is not None and query.index.revision:
-                clauses[query.plan.text] = (clause_of(query.index),)
+                clauses[query.plan.text] = clauses_of(query.index)
             elif query.index is None and at_mote(query.sql) is not None:
                 # Where nobody stores what is asked any more it goes on as it was when somebody does.
                 with suppress(QueryError):

@@ -1,5 +1,5 @@
-"""Statements about indexes: CREATE INDEX name ON sensors (attribute, JOINT (attribute, …), …) SAMPLE PERIOD 30 s KEEP 1 day, DROP INDEX
-name. Names are not looked up yet."""
+"""Statements about indexes: CREATE INDEX name ON sensors (attribute, JOINT (attribute, …), …) SAMPLE PERIOD 30 s KEEP 1 day,
+CREATE INDEX name ON EVENT hot(temp) (temp, light) KEEP 1 day, DROP INDEX name. Names are not looked up yet."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _WORDS = re.compile(
 #: A whole statement, for what is said where one goes wrong.
 _EXAMPLES = {
     "create": "CREATE INDEX climate ON sensors (light FROM 0 TO 2000, JOINT (temp, humidity)) SAMPLE PERIOD 30 s KEEP 1 day",
+    "event": "CREATE INDEX heats ON EVENT hot(temp) (temp, light) KEEP 1 day",
     "drop": "DROP INDEX climate",
 }
 #: A part's weight at most.
@@ -42,15 +43,15 @@ class Indexed:
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
     """``CREATE INDEX name ON table (attribute [FROM low TO high] [WEIGHT n], JOINT (attribute, …) [WEIGHT n], …) SAMPLE PERIOD period [KEEP
-    time]``; times in ms. ``parts``: how many of the attributes, in order, are stored together in each: those of a JOINT, or one;
-    ``weights``: in proportion to which they get motes."""
+    time]``, or ``ON EVENT event [(attribute)] (…) [KEEP time]``; times in ms. ``parts``: how many of the attributes, in order, are stored
+    together in each: those of a JOINT, or one; ``weights``: in proportion to which they get motes. ``period_ms``: None of an event."""
 
     name: ast.Name
-    table: ast.Name
+    table: ast.Name | ast.Event
     attributes: tuple[Indexed, ...]
     parts: tuple[int, ...]
     weights: tuple[int, ...]
-    period_ms: Decimal
+    period_ms: Decimal | None
     period: Span
     keep_ms: Decimal
     keep: Span
@@ -95,15 +96,13 @@ class _Words:
             self._end()
             return DropIndex(name, self._text)
         self._word("ON")
-        table = self._name()
+        table: ast.Name | ast.Event = self._event() if self._is_event() else self._name()
         self._word("(")
         parts = [self._part()]
         while self._has(","):
             parts.append(self._part())
         self._word(")")
-        self._word("SAMPLE")
-        self._word("PERIOD")
-        period, period_span = self._duration()
+        period, period_span = self._period(table)
         keep, keep_span = Decimal(KEPT_MS), period_span
         if self._has("KEEP"):
             keep, keep_span = self._duration()
@@ -112,6 +111,71 @@ class _Words:
         sizes, weights = tuple(len(part) for part, _ in parts), tuple(weight for _, weight in parts)
         times = period, period_span, keep, keep_span
         return CreateIndex(name, table, attributes, sizes, weights, *times, self._text)
+
+    def _period(self, table: ast.Name | ast.Event) -> tuple[Decimal | None, Span]:
+        """How often tuples are sampled; None: with each event."""
+        if isinstance(table, ast.Name):
+            self._word("SAMPLE")
+            self._word("PERIOD")
+            return self._duration()
+        if self._peek().upper() == "SAMPLE":
+            hint = "leave it out, or write ON sensors in place of the event"
+            message = "an index of events has no SAMPLE PERIOD: each event is a tuple"
+            raise QueryError(message, hint, self._span, self._text)
+        return None, table.span
+
+    # ---- events ----
+
+    def _is_event(self) -> bool:
+        begins = self._peek().upper()
+        if begins == "ALIGNED":
+            hint = f"write for example {_EXAMPLES['event']}"
+            message = "ALIGNED is for queries: each event of an index is a tuple of its own"
+            raise QueryError(message, hint, self._span, self._text)
+        if begins == "EVENT":
+            self._what = "event"
+        return self._has("EVENT")
+
+    @property
+    def _span(self) -> Span:
+        """Of the next word."""
+        end = len(self._text)
+        return Span(*self._words[self._next].span()) if self._next < len(self._words) else Span(end, end)
+
+    def _event(self) -> ast.Event:
+        """``hot``, ``hot(temp)``, ``battery-low``."""
+        name = self._name()
+        while self._has("-"):
+            more = self._name()
+            name = ast.Name(f"{name.name}-{more.name}", name.span.to(more.span))
+        if name.name.lower() == "every":
+            hint = "write ON sensors … SAMPLE PERIOD 1 h"
+            raise QueryError("a timer is no event that a mote raises", hint, name.span, self._text)
+        parameters = list[ast.Name]()
+        if self._has_parameters():
+            self._word("(")
+            parameters.append(self._name())
+            while self._has(","):
+                parameters.append(self._name())
+            self._word(")")
+        more_words = self._peek().upper()
+        if more_words in ("AND", "OR", "NO"):
+            what = "NO OVERLAP" if more_words == "NO" else more_words
+            hint = "each event is a tuple: write one event, and another index for another"
+            raise QueryError(f"{what} is for queries that wait for events", hint, self._span, self._text)
+        return ast.Event(name, tuple(parameters), None, name.span)
+
+    def _has_parameters(self) -> bool:
+        """Whether what stands in parentheses next is the event's, as the index's own stands behind it."""
+        depth = 0
+        for place, word in enumerate(self._words[self._next :], self._next):
+            depth += {"(": 1, ")": -1}.get(word["word"], 0)
+            if depth == 0:
+                behind = self._words[place + 1]["word"].upper() if place + 1 < len(self._words) else ""
+                return word["word"] == ")" and behind in ("(", "AND", "OR", "NO")
+        return False
+
+    # ---- words ----
 
     def _peek(self) -> str:
         return self._words[self._next]["word"] if self._next < len(self._words) else ""

@@ -23,12 +23,16 @@ from skerry.planner.physical.program import encode, program_size
 from skerry.planner.planner import plan_index
 from skerry.sensors.index_tables import StoredTuple, answered, box_of, question_of, table_of
 from skerry.sensors.planning import planned
+from skerry.service.explain import explain, explain_text
 from skerry.sql import index_statements
 from skerry.sql.errors import QueryError
 from skerry.sql.index_statements import CreateIndex
 from skerry_protocol import codec, limits, mac, programs, records, ways
+from skerry_protocol.attributes import BY_NAME, EVENT_BY_NAME, ValueFormat
+from skerry_protocol.bytecode import Op
 from skerry_protocol.codec import decode_program
-from skerry_protocol.codes import Aggregate, PacketType
+from skerry_protocol.codes import Aggregate, EventFlag, PacketType
+from skerry_protocol.commands import event_number
 from skerry_protocol.limits import FOREVER, PROGRAM_MAXIMUM
 
 CLIMATE = "CREATE INDEX climate ON sensors (JOINT (light FROM 0 TO 2000, temp FROM 10 TO 35)) SAMPLE PERIOD 30 s KEEP 1 day"
@@ -71,6 +75,51 @@ def test_an_index_is_a_query_whose_program_names_who_stores() -> None:
     assert Index.from_list(index.to_list()) == index
     # Ten tuples wait.
     assert bytes_taken(merge([plan])) - program_size(merge([plan])) == 2 + 10 * (10 + 4)
+
+
+HEATS = "CREATE INDEX heats ON EVENT hot(temp) (temp FROM 10 TO 60, light FROM 0 TO 2000) KEEP 1 day"
+
+
+def test_an_index_of_an_event_has_a_tuple_with_each() -> None:
+    statement = index_statements.parse(HEATS)
+    assert isinstance(statement, CreateIndex)
+    index, plan = plan_index(statement, 7, (), motes())
+    assert [(axis.entry.name, axis.low, axis.high, axis.of_event) for axis in index.axes] == [
+        ("temp", 1000, 6000, True),
+        ("light", 0, 2000, False),
+    ]
+    assert (index.event, index.period_ms, plan.awaited) == ("hot", 1000, ("hot",))
+    program = decode_program(encode(merge([plan]), 0, FOREVER))
+    [clause] = [field for field in program.fields if field.aggregate == Aggregate.ON_EVENT]
+    on = programs.OnEvent.parse(clause.code)
+    assert (on.event, on.lasts, on.flags) == (
+        event_number("hot"), 1, EventFlag.ALIGNED | EventFlag.EACH | EventFlag.HEARD | EventFlag.OWN,
+    )  # fmt: skip
+    # What the event says, as integers of what it says it of; and what the mote samples.
+    columns = [(field.format, bytes(field.code)) for field in program.fields if not field.aggregate]
+    said, light = EVENT_BY_NAME["event.value"].number, BY_NAME["light"].number
+    assert columns == [
+        (ValueFormat.I16.code, bytes([Op.ATTR, said])),
+        (ValueFormat.U16.code, bytes([Op.ATTR, light])),
+    ]
+    assert Index.from_list(index.to_list()) == index
+    assert (index.to_dict()["event"], index.to_dict()["period_ms"]) == ("hot", None)
+    assert [column.name for column in table_of(index).columns][3:] == ["temp", "light"]
+    # Ten tuples wait, and four events.
+    assert bytes_taken(merge([plan])) - program_size(merge([plan])) == 2 + 10 * (10 + 4) + 4 * 24
+    known = upkeep(index, motes(), {}, 0.0, raised=1 / 300)
+    assert known.tuples_a_day == pytest.approx(288)
+    assert "288 tuples a day take" in known.energy_line()
+    assumed = upkeep(index, motes(), {}, 0.0)
+    assert "144 tuples a day, as many as are assumed of an event" in assumed.energy_line()
+    text = explain_text(explain(plan))
+    assert "with each event hot of their own acquire light" in text
+    for sql, names in {
+        "CREATE INDEX i ON EVENT button (light, temp)": [False, False],
+        "CREATE INDEX i ON EVENT battery-low (JOINT (voltage, temp))": [False, False],
+        "CREATE INDEX i ON EVENT hot(nodeid, light) (JOINT (temp, light)) KEEP 1 h": [False, True],
+    }.items():
+        assert [axis.of_event for axis in made(sql).axes] == names, sql
 
 
 SIX = ("light", "temp", "humidity", "voltage", "mag_x", "mag_y")
@@ -261,6 +310,16 @@ def test_a_program_names_as_many_as_it_has_room_for() -> None:
         (CLIMATE.replace("35))", "35) WEIGHT 2.5)"), None, "WEIGHT 2.5 is out of range"),
         (CLIMATE.replace("2000,", "2000 WEIGHT 2,"), None, "unexpected 'WEIGHT'"),
         (CLIMATE.replace("KEEP", "FOR"), None, "unexpected 'FOR'"),
+        (HEATS.replace("EVENT", "ALIGNED EVENT"), None, "ALIGNED is for queries"),
+        (HEATS.replace("hot(temp)", "hot AND wet"), None, "AND is for queries that wait for events"),
+        (HEATS.replace("hot(temp)", "hot(temp) OR wet"), None, "OR is for queries that wait for events"),
+        (HEATS.replace("hot(temp)", "hot NO OVERLAP"), None, "NO OVERLAP is for queries that wait for events"),
+        (HEATS.replace("hot(temp)", "every(1 h)"), None, "a timer is no event that a mote raises"),
+        (HEATS.replace("KEEP", "SAMPLE PERIOD 10 s KEEP"), None, "an index of events has no SAMPLE PERIOD"),
+        (HEATS.replace("hot(temp)", "hot(temp, light)"), None, "these are too many parameters of an event"),
+        (HEATS.replace("hot(temp)", "hot(warmth)"), None, "unknown attribute 'warmth'"),
+        (HEATS.replace("hot(temp)", "(temp)"), None, "unexpected '('"),
+        ("CREATE INDEX i ON EVENT hot", None, "the statement ends too early"),
         ("CREATE INDEX i ON sensors (light, temp", None, "the statement ends too early"),
         (
             "CREATE INDEX i ON sensors (light, temp, humidity, voltage, mag_x, mag_y, accel_x) SAMPLE PERIOD 1 min",

@@ -48,6 +48,21 @@ def test_a_mote_is_told_whom_it_hears_and_what_it_asks() -> None:
     assert both.period_ms == 120_000
 
 
+def test_an_index_of_an_event_has_no_period_in_which_it_could_be_asked() -> None:
+    index = made("CREATE INDEX heats ON EVENT hot(temp) (JOINT (temp, light))")
+    sql = "SELECT COUNT(*), MAX(temp) FROM heats WHERE light > 30 AT MOTE 7"
+    with pytest.raises(QueryError) as refused:
+        plan_gathering(sql, {"heats": index}, PLACES)
+    assert refused.value.message == "index heats is of an event, and has no period"
+    assert refused.value.hint is not None
+    assert "SAMPLE PERIOD" in refused.value.hint
+    for periodic in (f"{sql} SAMPLE PERIOD 1 min", f"ON EVENT button: {sql}"):
+        told = programs.Gather.parse(
+            told_of(plan_gathering(periodic, {"heats": index}, PLACES), Aggregate.GATHER)
+        )
+        assert told.more[:4] == bytes([Aggregate.COUNT, 255, Aggregate.MAX, 5])
+
+
 def told_of(plan: QueryPlan, kind: Aggregate) -> bytes:
     program = decode_program(encode(merge([plan]), 0, FOREVER))
     return next(bytes(field.code) for field in program.fields if field.aggregate == kind)

@@ -71,12 +71,12 @@ class Batching:
 
 
 def batching(query: MoteQuery, known: Mapping[str, float], sending: float) -> Batching | None:
-    """How the events of a mote query may be served; None: it waits for none, or for a timer.
+    """How the events of a mote query may be served; None: it waits for none, for a timer, or for each mote's own.
 
     ``known``: rates of events by name, per s; ``sending``: J of a record on its way.
     """
     events = events_of(query.clauses)
-    if not events:
+    if not events or events[0].values[1] & EventFlag.OWN:
         return None
     lasts, flags, _, _ = events[0].values
     rates = {event.name: known.get(event.name, ASSUMED_RATE) for event in events}

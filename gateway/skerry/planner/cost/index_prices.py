@@ -11,6 +11,7 @@ from typing import Any
 from skerry.catalog.catalog import Mote
 from skerry.index.prices import WAY_KEPT_S, Format, opened_anew
 from skerry.planner.cost import radio
+from skerry.planner.cost.event_batching import ASSUMED_RATE
 from skerry.planner.cost.join_prices import WAY_FRAME_BYTES
 from skerry.planner.features.indexing import Index
 from skerry.sql.units import duration_text
@@ -52,13 +53,14 @@ _DAY_MS = 86_400_000
 class Upkeep:
     """What an index takes, by estimate: ``sampling``, ``radio`` and ``opening``: J a day of all motes together, the radio for tuples on
     their ways, and for opening these, without what is listened to in vain; ``kept_ms``: for how long there is room for its tuples. Tuples
-    fall evenly on those that store."""
+    fall evenly on those that store. ``assumed``: how often their event comes is not known."""
 
     tuples_a_day: float
     sampling: float
     radio: float
     opening: float
     kept_ms: int
+    assumed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -66,8 +68,9 @@ class Upkeep:
 
     def energy_line(self) -> str:
         """What it takes, for people."""
+        which = ", as many as are assumed of an event that has not been heard twice," if self.assumed else ""
         return (
-            f"{self.tuples_a_day:.0f} tuples a day take {self.sampling:.3g} J of sampling and {self.radio:.3g} J of radio,"
+            f"{self.tuples_a_day:.0f} tuples a day{which} take {self.sampling:.3g} J of sampling and {self.radio:.3g} J of radio,"
             f" and {self.opening:.3g} J to open ways, which lapse after {WAY_KEPT_S} s, of all motes together;"
             " what is listened to in vain comes on top"
         )
@@ -80,9 +83,19 @@ class Upkeep:
         return f"there is room for {days}: KEEP {duration_text(keep_ms)} does not fit, the oldest go before"
 
 
-def upkeep(index: Index, motes: Sequence[Mote], capacities: Mapping[int, int], sampling: float) -> Upkeep:
-    """Of an index among motes; ``capacities``: bytes by mote, as far as they have told; ``sampling``: J of a tuple."""
-    tuples = len(motes) * _DAY_MS / index.period_ms
+def upkeep(
+    index: Index,
+    motes: Sequence[Mote],
+    capacities: Mapping[int, int],
+    sampling: float,
+    raised: float | None = None,
+) -> Upkeep:
+    """Of an index among motes; ``capacities``: bytes by mote, as far as they have told; ``sampling``: J of a tuple; ``raised``: events of
+    all motes together, per s, where it is of an event and that is known."""
+    period_ms: float = index.period_ms
+    if index.event is not None:
+        period_ms = 1000 * len(motes) / (raised or ASSUMED_RATE)
+    tuples = len(motes) * _DAY_MS / period_ms
     sent, opened, kept = 0.0, 0.0, math.inf
     for part in index.parts:
         sizes = [index.axes[column].entry.format.size for column in part.columns]
@@ -90,10 +103,17 @@ def upkeep(index: Index, motes: Sequence[Mote], capacities: Mapping[int, int], s
         room = sum(capacities.get(node, CAPACITY) for node in part.storing)
         hops = _hops(part.storing, motes)
         sent += energy(FORMAT.header + FORMAT.name + sum(sizes)) * hops
-        anew = opened_anew(index.period_ms / 1000, len(index.parts), len(part.storing))
+        anew = opened_anew(period_ms / 1000, len(index.parts), len(part.storing))
         opened += energy(FORMAT.opening) * hops * anew
         kept = min(kept, room / (words * _WORD) / tuples * _DAY_MS)
-    return Upkeep(tuples, tuples * sampling, tuples * sent, tuples * opened, int(kept))
+    return Upkeep(
+        tuples,
+        tuples * sampling,
+        tuples * sent,
+        tuples * opened,
+        int(kept),
+        index.event is not None and raised is None,
+    )
 
 
 def _hops(storing: Iterable[int], motes: Sequence[Mote]) -> float:

@@ -10,18 +10,19 @@ from typing import Any
 
 from skerry.catalog.catalog import Mote
 from skerry.expressions import build
+from skerry.expressions.expression import Expr, attributes_of
 from skerry.index.code import motes_code
 from skerry.index.placement import Position, field_of, place
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, QueryPlan
-from skerry.planner.semantics.scope import SYNONYMS
+from skerry.planner.semantics.scope import SYNONYMS, event_parameter, event_value
 from skerry.sql import ast, index_statements
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.index_statements import CreateIndex
 from skerry.sql.units import duration_text
 from skerry_protocol import programs
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute
-from skerry_protocol.codes import Aggregate
+from skerry_protocol.codes import Aggregate, EventFlag
 from skerry_protocol.limits import (
     INDEX_ATTRIBUTES_MAXIMUM,
     PERIOD_MAXIMUM_MS,
@@ -35,20 +36,30 @@ STORING = ("cc2538",)
 SPARE_OWNERS = 2
 #: Longest time for which tuples are kept, in ms: a year.
 _KEEP_MAXIMUM_MS = 366 * 86_400_000
+#: Tuples of events are named by the second of network time in which they are sampled. A mote samples one in so many of them, for the time
+#: that all sensors take, one after the other, twice: those of another query may be under way.
+SECOND_MS, _EVENTS_APART_S = 1000, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An indexed attribute: the integers from ``low`` to ``high`` are told apart."""
+    """An indexed attribute: the integers from ``low`` to ``high`` are told apart. ``of_event``: it is what the event says of its mote."""
 
     attribute: int
     low: int
     high: int
+    of_event: bool = False
 
     @property
     def entry(self) -> Attribute:
         """The attribute."""
         return BY_NUMBER[self.attribute]
+
+    @property
+    def read(self) -> Expr:
+        """Where a mote has it from."""
+        said = event_parameter(ast.Name(self.entry.name, ast.Span(0, 0))) if self.of_event else None
+        return build.attribute(said or self.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,8 @@ class IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """``number``: how motes call it; ``revision``: how often its owners have changed, modulo 256."""
+    """``number``: how motes call it; ``revision``: how often its owners have changed, modulo 256; ``event``: with which a mote has a tuple,
+    where it has none each ``period_ms``."""
 
     name: str
     number: int
@@ -92,6 +104,7 @@ class Index:
     keep_ms: int
     parts: tuple[IndexPart, ...]
     revision: int = 0
+    event: str | None = None
 
     @property
     def storing(self) -> dict[int, Position]:
@@ -139,7 +152,7 @@ class Index:
         return [
             self.name,
             self.number,
-            [[axis.attribute, axis.low, axis.high] for axis in self.axes],
+            [[axis.attribute, axis.low, axis.high, axis.of_event] for axis in self.axes],
             self.period_ms,
             self.keep_ms,
             [
@@ -155,14 +168,16 @@ class Index:
                 for part in self.parts
             ],
             self.revision,
+            self.event,
         ]
 
     @classmethod
     def from_list(cls, data: list[Any]) -> Index:
         """The index that :meth:`to_list` wrote."""
         name, number, axes, period_ms, keep_ms, parts, *more = data
-        # One that was made before owners could change.
-        [revision] = more or [0]
+        # One that was made before owners could change, or there were events.
+        revision = more[0] if more else 0
+        event = more[1] if len(more) > 1 else None
         stored = tuple(
             IndexPart(
                 tuple(columns),
@@ -171,7 +186,8 @@ class Index:
             )
             for columns, owners, *changed in parts
         )
-        return cls(name, number, tuple(Axis(*axis) for axis in axes), period_ms, keep_ms, stored, revision)
+        axes = tuple(Axis(*axis) for axis in axes)
+        return cls(name, number, axes, period_ms, keep_ms, stored, revision, event)
 
     def to_dict(self) -> dict[str, Any]:
         """For people and programs: ranges in SI."""
@@ -187,7 +203,8 @@ class Index:
         return {
             "name": self.name,
             "attributes": ranges,
-            "period_ms": self.period_ms,
+            "period_ms": self.period_ms if self.event is None else None,
+            "event": self.event,
             "keep_ms": self.keep_ms,
             "stored_by": sorted(self.storing),
             "parts": [
@@ -219,9 +236,12 @@ def define(statement: CreateIndex, number: int, taken: Collection[str], motes: S
     name = statement.name
     if name.name.lower() in taken:
         raise QueryError(f"there is a table '{name.name}' already", "choose another name", name.span)
-    if statement.table.name.lower() != "sensors":
-        hint = "indexes are ON sensors, which are the motes"
-        raise QueryError(f"an index over '{statement.table.name}'", hint, statement.table.span)
+    table, event = statement.table, None
+    if isinstance(table, ast.Event):
+        event = table.name.name
+    elif table.name.lower() != "sensors":
+        hint = "indexes are ON sensors, which are the motes, or ON EVENT name"
+        raise QueryError(f"an index over '{table.name}'", hint, table.span)
     axes = _axes(statement)
     period = _period(statement)
     if not 1000 <= statement.keep_ms <= _KEEP_MAXIMUM_MS:
@@ -243,7 +263,7 @@ def define(statement: CreateIndex, number: int, taken: Collection[str], motes: S
         groups.append(tuple(range(next_column, next_column + size)))
         next_column += size
     parts = _parts(groups, owners, statement.weights, name.span)
-    return Index(name.name, number, axes, period, int(statement.keep_ms), parts)
+    return Index(name.name, number, axes, period, int(statement.keep_ms), parts, event=event)
 
 
 def with_owners(index: Index, count: int, weights: Sequence[int], span: ast.Span) -> Index:
@@ -282,18 +302,25 @@ def _axes(statement: CreateIndex) -> tuple[Axis, ...]:
         hint = f"an index has {INDEX_ATTRIBUTES_MAXIMUM} at most: leave '{named[-1].name.name}' out"
         name = named[INDEX_ATTRIBUTES_MAXIMUM].name
         raise QueryError(f"{len(named)} attributes are too many", hint, name.span)
-    axes = [_axis(one) for one in named]
+    said = _said(statement.table)
+    axes = [_axis(one, said) for one in named]
     for i, (axis, one) in enumerate(zip(axes, named, strict=True)):
         if axis.attribute in [other.attribute for other in axes[:i]]:
             raise QueryError(f"'{one.name.name}' is said twice", "leave one of them out", one.name.span)
     return tuple(axes)
 
 
+def _said(table: ast.Name | ast.Event) -> str | None:
+    """The attribute whose value the event says; None: there is none. Raises QueryError."""
+    named = event_value([table]) if isinstance(table, ast.Event) else None
+    return None if named is None else SYNONYMS.get(named, named)
+
+
 def _sampled() -> list[str]:
     return [entry.name for entry in BY_NAME.values() if entry.energy]
 
 
-def _axis(one: index_statements.Indexed) -> Axis:
+def _axis(one: index_statements.Indexed, said: str | None) -> Axis:
     name = SYNONYMS.get(one.name.name.lower(), one.name.name.lower())
     entry = BY_NAME.get(name)
     if entry is None or entry.name in ("epoch", "nodeid"):
@@ -306,17 +333,19 @@ def _axis(one: index_statements.Indexed) -> Axis:
             hint = f"say which values to expect, as in {entry.name} FROM 0 TO 100"
             raise QueryError(f"the attribute '{entry.name}' has no range", hint, one.name.span)
         low, high = (round(Decimal(bound) * scale) for bound in (entry.minimum, entry.maximum))
-        return Axis(entry.number, low, high)
+        return Axis(entry.number, low, high, entry.name == said)
     low, high = math.ceil(one.low * scale), math.floor(one.high * scale)
     if not entry.format.minimum <= low < high <= entry.format.maximum:
         least, most = (bound / float(scale) for bound in (entry.format.minimum, entry.format.maximum))
         hint = f"{entry.name} can be {least:g} to {most:g}, and the range ends above where it begins"
         raise QueryError(f"FROM {one.low} TO {one.high} is no range of {entry.name}", hint, one.range)
-    return Axis(entry.number, low, high)
+    return Axis(entry.number, low, high, entry.name == said)
 
 
 def _period(statement: CreateIndex) -> int:
     period = statement.period_ms
+    if period is None:
+        return SECOND_MS
     if period % 1000 or not PERIOD_MINIMUM_MS <= period <= PERIOD_MAXIMUM_MS:
         hint = f"write whole seconds, from {duration_text(PERIOD_MINIMUM_MS)} to {duration_text(PERIOD_MAXIMUM_MS)}"
         raise QueryError(f"SAMPLE PERIOD {duration_text(period)} is out of range", hint, statement.period)
@@ -335,16 +364,20 @@ def _check_places(motes: Iterable[Mote], span: ast.Span) -> None:
         raise QueryError(f"a mote stands {farthest / 100:g} m away", hint, span)
 
 
-def clause_of(index: Index) -> Clause:
+def clauses_of(index: Index) -> tuple[Clause, ...]:
     """What motes are told of it."""
-    return Clause(Aggregate.INDEX, index.name, values=index.encode())
+    kept = Clause(Aggregate.INDEX, index.name, values=index.encode())
+    if index.event is None:
+        return (kept,)
+    flags = EventFlag.ALIGNED | EventFlag.EACH | EventFlag.HEARD | EventFlag.OWN
+    return kept, Clause(Aggregate.ON_EVENT, index.event, values=(1, int(flags), 0, _EVENTS_APART_S))
 
 
 def plan_of(index: Index, text: str) -> QueryPlan:
     """The query that keeps an index: each mote's rows go to those that store them."""
-    entries = [axis.entry for axis in index.axes]
-    columns = tuple(Column(entry.name, build.attribute(entry), entry.format) for entry in entries)
+    columns = tuple(Column(axis.entry.name, axis.read, axis.entry.format) for axis in index.axes)
+    read = (attributes_of(column.expr) for column in columns if column.expr is not None)
     return QueryPlan(
-        text, index.period_ms, None, False, False, (), None, None, frozenset(axis.attribute for axis in index.axes),
-        columns=columns, clauses=(clause_of(index),), creates=True, into=index.name.lower(),
+        text, index.period_ms, None, False, False, (), None, None, frozenset[int]().union(*read),
+        columns=columns, clauses=clauses_of(index), creates=True, into=index.name.lower(),
     )  # fmt: skip

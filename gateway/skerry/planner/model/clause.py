@@ -114,13 +114,26 @@ class Clause:
 def aligned_ms(clauses: Iterable[Clause]) -> int | None:
     """The sample period of ON ALIGNED EVENT, which motes count on a grid from the event on; None: the query has none."""
     for clause in clauses:
-        if clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.ALIGNED:
+        if (
+            clause.kind is Aggregate.ON_EVENT
+            and clause.values[1] & (EventFlag.ALIGNED | EventFlag.OWN) == EventFlag.ALIGNED
+        ):
             return clause.values[3] * 1000
+    return None
+
+
+def own_event(clauses: Iterable[Clause]) -> str | None:
+    """The event of which each mote's own are rows; None: there is none."""
+    for clause in clauses:
+        if clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.OWN:
+            return clause.name
     return None
 
 
 def _waits(clause: Clause) -> str:
     lasts, flags, group, step = clause.values
+    if flags & EventFlag.OWN:
+        return f"have a row with each event {clause.name} of their own, {duration_text(step * 1000)} behind the one before at least"
     if flags & EventFlag.HEARD:
         return _asks(clause)
     if flags & EventFlag.TIMER:
