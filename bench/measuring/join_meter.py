@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skerry.joins.placement.estimates import Pair
 from skerry.joins.placement.plans import Flow, Plan
-from skerry.joins.placement.trees import Link
+from skerry.joins.placement.trees import Link, Tree
 from skerry.planner.cost import radio
 from skerry.planner.cost.join_prices import (
     CELL_SECONDS,
@@ -60,6 +60,11 @@ class Readings:
         among = np.round(1 / np.maximum(_column(pair), 1e-9)).astype(np.int64)
         values = rng.integers(0, np.broadcast_to(np.minimum(among, 1 << 40), shape))
         return cls(either, values)
+
+    def then(self, other: Readings) -> Readings:
+        """With those of further epochs behind them."""
+        passes = {role: np.hstack([own, other.passes[role]]) for role, own in self.passes.items()}
+        return Readings(passes, np.hstack([self.values, other.values]), self.differ)
 
     def sent(self, flow: Flow) -> NDArray[np.int64]:
         """Rows of its producers in each epoch."""
@@ -173,8 +178,9 @@ class Metered:
             found += self._answers[pair]
         return found
 
-    def load(self, plan: Plan, epochs: slice = slice(None)) -> Load:
-        """What a plan comes to in these epochs."""
+    def load(self, plan: Plan, epochs: slice = slice(None), tree: Tree | None = None) -> Load:
+        """What a plan comes to in these epochs. ``tree``: with what is listened to in all of it, as motes do it, not in what the join uses
+        of it alone."""
         load = Load.none(self.motes)
         up: dict[Link, NDArray[np.int64]] = {}
         count = len(range(*epochs.indices(self.readings.epochs)))
@@ -195,6 +201,9 @@ class Metered:
             frames = np.ceil(payload / ROOM)
             load.frames(link, float(frames.sum()), float(payload.sum()), FRAME_BYTES)
             load.listen(link[1], count * CHILD_CELLS)
+        for link in () if tree is None else tree.parents.items():
+            if link not in up:
+                load.listen(link[1], count * CHILD_CELLS)
         return load
 
 

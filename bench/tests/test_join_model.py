@@ -9,12 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bench.measuring.join_learning import learned
 from bench.measuring.join_meter import ANSWER_VALUES, ROW_VALUES, Metered, Readings
 from bench.measuring.join_network import TOPOLOGIES, Field, Topology, without_circles
 from bench.measuring.join_queries import Asked, query_0, query_1, query_2, query_3
+from bench.measuring.join_series import CHOSEN, chosen, flooded, placed_by, priced
 from hil_tests.datasets import DATA
 from skerry.joins.placement import strategies
 from skerry.joins.placement.estimates import Estimates, Rates
+from skerry.joins.placement.learning import EPOCHS
+from skerry.joins.placement.pair import BASE
 from skerry.planner.cost.join_prices import prices
 
 RNG = np.random.default_rng(7)
@@ -88,3 +92,56 @@ def test_bytes_metered_are_about_those_expected() -> None:
         assert 0.25 * expected < found.total < 1.1 * expected, plan.name
         assert found.sent.sum() == pytest.approx(found.received.sum())
         assert found.joules > 0
+
+
+@pytest.mark.parametrize("unit", ["bytes", "energy"])
+@pytest.mark.parametrize("shares", [(0.1, 1.0, 0.05), (1.0, 1.0, 0.01), (1.0, 1.0, 1.0)])
+def test_hosts_chosen_are_never_dearer_than_the_base(shares: tuple[float, float, float], unit: str) -> None:
+    rates, price = Rates(Estimates(*shares, 1)), priced(unit)
+    for make in (query_0, query_1, query_2):
+        asked = make(FIELD, np.random.default_rng(11))
+        base = strategies.base(asked.query, asked.network)
+        plan = chosen(asked, rates, price)
+        assert set(plan.places) == set(asked.query.pairs)
+        assert plan.cost(rates, price) <= base.cost(rates, price) * (1 + 1e-9)
+
+
+def test_wrong_estimates_are_learnt_and_right_ones_stay() -> None:
+    asked, price = query_2(FIELD, np.random.default_rng(11)), priced("bytes")
+    right, wrong = Rates(Estimates(1.0, 0.1, 0.01, 1)), Rates(Estimates(0.1, 1.0, 1.0, 1))
+    epochs = 400
+    readings = Readings.drawn(len(FIELD), epochs, 1.0, 0.1, 0.01, np.random.default_rng(12))
+    metered = Metered(len(FIELD), readings, 1)
+    planned = placed_by(asked, CHOSEN, price)
+    stays, moves = (learned(asked, metered, planned, rates, price) for rates in (right, wrong))
+    assert stays.changes == 0
+    assert stays.load(0, epochs).total == pytest.approx(metered.load(planned(right)).total)
+    assert moves.changes == 1
+    before, after = moves.stretches
+    # The one before runs until the other's windows are full, which each mote hears of.
+    assert (before.begin, after.begin, after.end) == (0, EPOCHS, epochs)
+    assert EPOCHS < before.end < epochs
+    whole = (
+        metered.load(before.plan, slice(0, before.end)).total
+        + metered.load(after.plan, slice(EPOCHS, None)).total
+    )
+    assert moves.load(0, epochs).total == pytest.approx(whole + flooded(asked).total)
+    last = slice(before.end, epochs)
+    assert metered.load(after.plan, last).total < metered.load(before.plan, last).total
+
+
+def test_readings_follow_each_other() -> None:
+    first, second = (Readings.drawn(3, epochs, 0.5, 0.5, 0.2, RNG) for epochs in (4, 5))
+    both = first.then(second)
+    assert both.epochs == 9
+    assert np.array_equal(both.values[:, :4], first.values)
+    assert np.array_equal(both.passes["t"][:, 4:], second.passes["t"])
+
+
+def test_a_tree_that_is_listened_to_as_a_whole_takes_more_energy_and_no_bytes() -> None:
+    metered = Metered(len(FIELD), Readings.drawn(len(FIELD), 20, 0.5, 0.5, 0.1, RNG), 1)
+    plan = strategies.base(ASKED.query, ASKED.network)
+    part, whole = metered.load(plan), metered.load(plan, tree=FIELD.tree)
+    assert part.total == whole.total
+    assert part.joules < whole.joules
+    assert plan.name == BASE
