@@ -7,7 +7,7 @@ import pytest
 from bench.runner import catalog
 from bench.runner.benchmark import options_of, seeds_of, variant_of
 from bench.runner.command import FIRST_WORDS, main, parser_of
-from bench.runner.pages import filled
+from bench.runner.pages import filled, is_same
 from bench.runner.result import Result, ResultError, stored
 from bench.tests.test_result import made
 
@@ -64,3 +64,13 @@ def test_the_first_page_has_main_figures_with_when_and_how() -> None:
         in page
     )
     assert "same rows" not in page
+
+
+def test_charts_are_the_same_whatever_processor_draws_them() -> None:
+    """Names are made of numbers whose last digits differ."""
+    svg = b'<?xml version="1.0"?><g id="m0123456789"/><path d="M 1.500000 2.0" clip-path="url(#p0123456789)"/>'
+    assert is_same(svg, svg.replace(b"1.500000", b"1.500001").replace(b"p0123456789", b"pabcdef6789"))
+    assert not is_same(svg, svg.replace(b"1.500000", b"1.600000"))
+    assert not is_same(svg, svg.replace(b"path", b"line"))
+    assert not is_same(svg, svg.replace(b"p0123456789", b"m0123456789"))
+    assert not is_same(b"a page 1.5", b"a page 1.500001")
