@@ -406,6 +406,22 @@ int skerry_world_run(skerry_world *world, uint64_t until_ns)
     return 0;
 }
 
+int skerry_world_watch(skerry_world *world, uint32_t line, uint64_t slice_ns, uint64_t until_ns)
+{
+    const struct mote *root = world_mote(world, line);
+    if (!root)
+        return -1;
+    while (world->now < until_ns) {
+        uint64_t end = (world->now / slice_ns + 1) * slice_ns;
+        if (skerry_world_run(world, end < until_ns ? end : until_ns))
+            return 1;
+        if (world->stop_handler || world->messages_length ||
+            world->frame_tail != world->frame_head || root->from_uart.tail != root->from_uart.head)
+            break;
+    }
+    return 0;
+}
+
 void skerry_world_stop(skerry_world *world) { world->stop = 1; }
 uint64_t skerry_world_now(const skerry_world *world) { return world->now; }
 

@@ -141,7 +141,15 @@ class World:
 
     def run(self, until_ns: int) -> None:
         """Run all motes up to a virtual time."""
-        self._lib.skerry_world_run(self._world, until_ns)
+        self._ran(self._lib.skerry_world_run(self._world, until_ns))
+
+    def watch(self, mote: int, slice_ns: int, until_ns: int) -> None:
+        """The same by slices, up to multiples of so many ns, until the end of one in which something came of a mote's serial line, of
+        frames or of messages."""
+        self._ran(self._lib.skerry_world_watch(self._world, mote, slice_ns, until_ns))
+
+    def _ran(self, result: int) -> None:
+        self._check(result)
         if self._stop_error is not None:
             error, self._stop_error = self._stop_error, None
             raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,7 @@ from skerry_testbed.core import World
 from skerry_testbed.description import Fault, Mote
 from skerry_testbed.duration import seconds
 from skerry_testbed.links import Links, Pair, both_ways
-from skerry_testbed.surroundings import Drift, Interferers
+from skerry_testbed.surroundings import FOREVER_NS, NS, Drift, Interferers
 
 #: V, below the chips' minimum of 1.8: the mote browns out.
 DRAINED_V = 1.7
@@ -40,6 +41,10 @@ class Faults:
         """Let happen what is planned up to now."""
         while self._planned and seconds(self._planned[0].at) <= now_s:
             self.inject(self._planned.pop(0))
+
+    def next_ns(self) -> int:
+        """When the next one that is planned happens."""
+        return math.floor(seconds(self._planned[0].at) * NS) if self._planned else FOREVER_NS
 
     def _plan(self, fault: Fault) -> None:
         bisect.insort(self._planned, fault, key=lambda planned: seconds(planned.at))

@@ -145,8 +145,16 @@ class Testbed:
         end = self.world.now_ns + round(duration_s * NS)
         while self.world.now_ns < end:
             self._surroundings()
-            self.world.run(min(end, (self.world.now_ns // SLICE_NS + 1) * SLICE_NS))
+            self.world.watch(self.root, SLICE_NS, min(end, self._look_ns()))
             self._watch()
+
+    def _look_ns(self) -> int:
+        """Up to where nobody but motes has anything to do: the end of the slice, or of the last one before something changes."""
+        slice_end = (self.world.now_ns // SLICE_NS + 1) * SLICE_NS
+        if self.slice_listeners or self._to_root:
+            return slice_end
+        changes = min(self._next_reading_ns, self._next_step_ns, self._faults.next_ns())
+        return max(slice_end, changes // SLICE_NS * SLICE_NS)
 
     def run(
         self,

@@ -124,6 +124,36 @@ def test_three_instructions_take_125_ns(run: Run) -> None:
     assert struct.unpack("<I", said)[0] == pytest.approx(3277, abs=1)
 
 
+@pytest.mark.parametrize("patience", [10000, 100, 1])
+def test_a_wait_for_the_crystal_passes_as_if_it_went_round_by_round(
+    run: Run, tmp_path: Path, patience: int
+) -> None:
+    """Under a debugger it does: rounds left, flags and time are the same, whether the crystal or the patience ends it."""
+    world, said = run(
+        f"#define PATIENCE {patience}"
+        """
+        void start(void) {
+            uint32_t left = PATIENCE, seen, flags;
+            SYST_RVR = 0xFFFFFF; SYST_CVR = 0; SYST_CSR = 5;
+            SYS_CTRL_CLOCK_CTRL = CLOCK_CRYSTAL;
+            __asm__ volatile("1: ldr %1, [%3, #4]\\nlsls %1, %1, #15\\nbpl 2f\\nsubs %0, #1\\nbne 1b\\n2: mrs %2, apsr"
+                : "+l"(left), "=&l"(seen), "=r"(flags) : "l"(0x400D2000) : "cc");
+            uint32_t at = SYST_CVR;
+            say_number(left); say_number(seen); say_number(flags); say_number(at);
+            for (;;) WFI();
+        }"""
+    )
+    stepped = World(seed=1)
+    stepped.add_mote(1, "cc2538", tmp_path / "program.elf", b"", clock_ppm=0.0, supply_mv=3000, boot_ns=0)
+    stepped.on_stop(lambda *_: None)
+    stepped.debug(0)
+    stepped.run(world.now_ns)
+    assert said == stepped.uart_read(0)
+    assert world.energy(0) == stepped.energy(0)
+    left, seen, *_ = struct.unpack("<4I", said)
+    assert (left == 0, seen >> 31) == ((True, 1) if patience < 1000 else (False, 0))
+
+
 def test_systick_counts_cycles_of_32_mhz(run: Run) -> None:
     _, said = run(
         """

@@ -10,6 +10,7 @@
 #ifndef ARM_H
 #define ARM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -102,8 +103,9 @@ struct skerry_cpu {
     uint32_t erasures[FLASH_PAGES];
     int64_t flash_steps; /* words and pages until power goes; below 0: never */
     uint32_t flash_noise;
-    bool power_lost; /* and nobody has given it back */
-    bool power_told; /* the core knows */
+    bool code_changed; /* its flash is not the image's any more where that is */
+    bool power_lost;   /* and nobody has given it back */
+    bool power_told;   /* the core knows */
     bool button_down, button_watched;
     uint32_t plain[64]; /* registers that only keep what is written */
     uint8_t gpio[4][2]; /* data and direction of ports A..D */
@@ -124,12 +126,17 @@ struct image {
     char *path;
     uint8_t *flash;
     uint32_t size;
+    /* By halfword, image_block() of the block that begins there. Motes that run the image may be
+     * in several threads. */
+    _Atomic uint32_t *blocks;
     struct image *next;
 };
 /* NULL with a line in `error` (256 bytes). */
 const struct image *image_load(const char *path, char *error);
-/* Instructions in a block of code. */
-uint32_t image_instructions(const struct skerry_cpu *cpu, uint32_t address, uint32_t size);
+/* Of a block of code: in BLOCK_INSTRUCTIONS how many these are, and whether it BLOCK_WAITS; its
+ * size, in multiples of BLOCK_SIZE, where that is kept. */
+enum { BLOCK_INSTRUCTIONS = 0xFFFF, BLOCK_WAITS = 1 << 16, BLOCK_SIZE = 1 << 17 };
+uint32_t image_block(const struct skerry_cpu *cpu, uint32_t address, uint32_t size);
 /* Bytes of the instruction that begins with this halfword: Thumb instructions are one or two
  * halfwords long (ARMv7-M, A5.1). */
 static inline uint32_t instruction_bytes(uint16_t halfword)
@@ -152,6 +159,13 @@ uint64_t cpu_debug_run(skerry_cpu *cpu, uint64_t until, int *stopped);
 
 /* ---- debug.c ---- */
 extern const skerry_debug arm_debug;
+
+/* ---- waits.c ---- */
+#define WAIT_BYTES 10U
+/* Whether a loop that waits for a bit of a register begins with this code. */
+bool wait_begins(const uint8_t *code);
+/* The CPU is at the beginning of one: rounds pass that find the bit set. */
+void wait_passes(skerry_cpu *cpu, uint32_t address);
 
 /* ---- nvic.c: NVIC, SysTick, system control ---- */
 void nvic_reset(skerry_cpu *cpu);
@@ -176,6 +190,9 @@ uint32_t peripherals_read(skerry_cpu *cpu, uint32_t address);
 void peripherals_write(skerry_cpu *cpu, uint32_t address, uint32_t value);
 /* Whether a register, of NVIC and SysTick too, stays as it is when it is read. */
 bool peripherals_keep_when_read(uint32_t address);
+/* Until when these bits of a register are known to be read as set; now or earlier: they may be
+ * clear. */
+uint64_t peripherals_busy_until(const skerry_cpu *cpu, uint32_t address, uint32_t bits);
 /* When one of them next has something to do, and doing what is due. */
 uint64_t peripherals_due(const skerry_cpu *cpu);
 /* The button is pressed or let go. */

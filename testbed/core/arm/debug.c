@@ -151,9 +151,11 @@ static uint32_t memory_write(skerry_cpu *cpu, uint32_t address, const uint8_t *d
     if (!cpu->powered)
         return 0;
     if ((count = within(address, FLASH_BASE, FLASH_BYTES, length)) ||
-        (count = within(address, RAM_BASE, RAM_BYTES, length)))
+        (count = within(address, RAM_BASE, RAM_BYTES, length))) {
+        cpu->code_changed |= address < RAM_BASE;
         /* By libunicorn: it may have translated what is there. */
         return uc_mem_write(cpu->engine, address, data, count) ? 0 : count;
+    }
     if (!in_peripherals(address) || address & 3 || length != sizeof value)
         return 0;
     memcpy(&value, data, sizeof value);

@@ -70,6 +70,14 @@ static int read_segments(struct image *image, const uint8_t *bytes, size_t lengt
     return 0;
 }
 
+static void discard(struct image *image)
+{
+    free(image->path);
+    free(image->flash);
+    free(image->blocks);
+    free(image);
+}
+
 static struct image *read_file(const char *path, char *error)
 {
     FILE *file = fopen(path, "rb");
@@ -92,11 +100,13 @@ static struct image *read_file(const char *path, char *error)
     memset(image->flash, 0xFF, FLASH_BYTES);
     int failed = read_segments(image, bytes, length, error);
     free(bytes);
-    if (!failed)
+    if (!failed) {
+        image->blocks = calloc(image->size / 2 + 1, sizeof *image->blocks);
+        if (!image->blocks)
+            abort();
         return image;
-    free(image->path);
-    free(image->flash);
-    free(image);
+    }
+    discard(image);
     return NULL;
 }
 
@@ -109,9 +119,7 @@ const struct image *image_load(const char *path, char *error)
         if (!memcmp(image->flash, fresh->flash, FLASH_BYTES))
             found = image;
     if (found) {
-        free(fresh->path);
-        free(fresh->flash);
-        free(fresh);
+        discard(fresh);
     } else if (fresh) {
         fresh->next = images;
         found = images = fresh;
@@ -120,7 +128,7 @@ const struct image *image_load(const char *path, char *error)
     return found;
 }
 
-uint32_t image_instructions(const skerry_cpu *cpu, uint32_t address, uint32_t size)
+static uint32_t count_of(const skerry_cpu *cpu, uint32_t address, uint32_t size)
 {
     const uint8_t *code;
     if (address >= FLASH_BASE && address - FLASH_BASE + size <= FLASH_BYTES)
@@ -133,4 +141,19 @@ uint32_t image_instructions(const skerry_cpu *cpu, uint32_t address, uint32_t si
     for (uint32_t i = 0; i < size; count++)
         i += instruction_bytes((uint16_t)(code[i] | code[i + 1] << 8));
     return count;
+}
+
+uint32_t image_block(const skerry_cpu *cpu, uint32_t address, uint32_t size)
+{
+    const struct image *image = cpu->image;
+    uint32_t at = address - FLASH_BASE;
+    if (at >= image->size || size > image->size - at || cpu->code_changed)
+        return count_of(cpu, address, size);
+    uint32_t known = atomic_load_explicit(&image->blocks[at / 2], memory_order_relaxed);
+    if (known / BLOCK_SIZE != size) {
+        bool waits = at + WAIT_BYTES <= image->size && wait_begins(cpu->flash + at);
+        known = size * BLOCK_SIZE | (waits ? BLOCK_WAITS : 0) | count_of(cpu, address, size);
+        atomic_store_explicit(&image->blocks[at / 2], known, memory_order_relaxed);
+    }
+    return known;
 }

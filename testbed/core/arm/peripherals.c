@@ -255,6 +255,13 @@ static uint32_t clock_read(skerry_cpu *cpu, uint32_t offset)
     }
 }
 
+uint64_t peripherals_busy_until(const skerry_cpu *cpu, uint32_t address, uint32_t bits)
+{
+    return address == SYS_CTRL + CLOCK_STA && bits == OSC_RC && !(cpu->clock_control & OSC_RC)
+               ? cpu->crystal_stable
+               : 0;
+}
+
 static void clock_write(skerry_cpu *cpu, uint32_t offset, uint32_t value)
 {
     switch (offset) {
@@ -296,6 +303,7 @@ static void flash_erase(skerry_cpu *cpu, uint32_t page)
 {
     uint32_t *words = (uint32_t *)(void *)(cpu->flash + page * FLASH_PAGE);
     cpu->erasures[page]++;
+    cpu->code_changed |= page * FLASH_PAGE < cpu->image->size;
     if (!flash_cut(cpu)) {
         memset(words, 0xFF, FLASH_PAGE);
         cpu_stall(cpu, ERASE_NS);
@@ -319,6 +327,7 @@ static void flash_program(skerry_cpu *cpu, uint32_t at, uint32_t value)
                   FLASH_BASE + at, word);
         return;
     }
+    cpu->code_changed |= at < cpu->image->size;
     word = flash_cut(cpu) ? value | flash_draw(cpu) : value;
     memcpy(cpu->flash + at, &word, sizeof word);
     cpu_stall(cpu, WRITE_NS);

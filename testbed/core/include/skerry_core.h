@@ -114,6 +114,10 @@ int skerry_interference_level(skerry_world *world, uint32_t source, uint32_t mot
 /* Runs all motes up to a virtual time. Returns early, with 1, when skerry_world_stop() was called
  * from another thread or a signal handler. */
 int skerry_world_run(skerry_world *world, uint64_t until_ns);
+/* The same by slices, each up to a multiple of `slice_ns`: returns at the end of the first in which
+ * there was something to read, of frames, messages or the serial line of mote `line`, or in which
+ * a debugger may have stopped a mote. */
+int skerry_world_watch(skerry_world *world, uint32_t line, uint64_t slice_ns, uint64_t until_ns);
 void skerry_world_stop(skerry_world *world);
 uint64_t skerry_world_now(const skerry_world *world);
 
