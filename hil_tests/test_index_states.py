@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import duckdb
 import pytest
 
 from bench.measuring.air import counted
+from hil_tests.drawn_boxes import plain
 from hil_tests.office import Office
 from skerry.service.queries import UserQuery
 from skerry_protocol.codes import PacketType
 from skerry_testbed.pytest import MakeNetwork, disc, grid
 
 BOARDS = ("iris", "cc2538", "cc2538")
-PERIOD_S, EPOCHS, SETTLED_S = 40, 8, 300
+PERIOD_S, EPOCHS, SETTLED_S = 40, 24, 300
+#: Of which motes have few and many: what is asked by group of the latter takes more than their tuples.
+BY_STATES = ("nodeid, COUNT(*)", "nodeid, AVG(temp), MIN(light), COUNT(light)", "nodeid, MAX(temp)")
+BY_TUPLES = ("light, COUNT(*), SUM(temp), MAX(temp)", "epoch, COUNT(*), SUM(light), MAX(temp)")
 
 
 def test_states_are_sent_in_place_of_tuples(
@@ -38,10 +43,10 @@ def test_states_are_sent_in_place_of_tuples(
     what = f"FROM climate WHERE temp > 15 AND epoch BETWEEN {first} AND {first + EPOCHS - 1}"
     bundled = frozenset({PacketType.BUNDLE})
 
-    def answered(select: str) -> tuple[UserQuery, int]:
+    def answered(select: str, behind: str = "") -> tuple[UserQuery, int]:
         """The query, and bytes of answers that it takes."""
         net.frames.clear()
-        query = office.ask(f"SELECT {select} {what}")
+        query = office.ask(f"SELECT {select} {what}{behind}")
         office.answers([query])
         assert (office.gateway.queries.indexed(query) or {})["complete"]
         return query, counted(net.frames, len(net.motes), bundled).total
@@ -54,6 +59,20 @@ def test_states_are_sent_in_place_of_tuples(
         len(rows), sum(one["light"] for one in rows), min(one["temp"] for one in rows),
     ]  # fmt: skip
     print(f"seed {drawn_seed}: {len(rows)} tuples: {by_tuples} bytes; their states: {by_states}")
-    assert len(rows) > 40
+    assert len(rows) > 150
     assert by_states * 2 < by_tuples
+
+    database = duckdb.connect()
+    database.execute("CREATE TABLE climate (nodeid INTEGER, epoch INTEGER, light INTEGER, temp DOUBLE)")
+    database.executemany("INSERT INTO climate VALUES (?, ?, ?, ?)", [tuple(one.values()) for one in rows])
+    for asked in (*BY_STATES, *BY_TUPLES):
+        behind = f" GROUP BY {asked.split(',')[0]}"
+        text = office.gateway.queries.explain(f"SELECT {asked} {what}{behind}")["text"]
+        assert ("sends a state of each aggregate for each nodeid" in text) == (asked in BY_STATES), text
+        assert ("tuples travel, not states: by estimate" in text) == (asked in BY_TUPLES), text
+        query, taken = answered(asked, behind)
+        theirs = database.execute(f"SELECT {asked} {what}{behind}").fetchall()
+        assert plain([tuple(one.values()) for one in office.told(query)]) == plain(theirs), asked
+        print(f"{asked}: {taken} bytes for {len(theirs)} groups")
+        assert asked in BY_TUPLES or taken * 1.3 < by_tuples
     office.gateway.close()

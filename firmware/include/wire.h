@@ -781,6 +781,13 @@ struct wire_partial {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_partial) == 9, "wire_partial");
 
+/* An aggregate's state in a group, in a STORED. */
+struct wire_group_state {
+    int32_t value; /* the sum or the extreme value */
+    uint16_t count; /* values that are in it */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_group_state) == 6, "wire_group_state");
+
 /* An index of which a mote stores tuples, in a FLASH. */
 struct wire_index_count {
     uint16_t index; /* its number */
@@ -1090,7 +1097,7 @@ struct wire_stored {
     uint16_t token; /* that of the INDEX_ASK */
     uint16_t part; /* counts this mote's records of the answer, from 0 on */
     uint8_t last; /* 1: no more follow */
-    uint8_t tuples[]; /* of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each */
+    uint8_t tuples[]; /* of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each; or by group its key, int32, -2147483648 for NULL, and a GroupState each, where what several say of one group is all in it */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_stored) == 7, "wire_stored");
 

@@ -93,6 +93,9 @@
 #define INDEX_QUESTIONS 4
 #define INDEX_PAUSE_MS 200
 #define INDEX_QUEUE_RESERVE 900
+/* Bytes of states by group that one of them puts together: 76 groups of an aggregate, 34 of three.
+ * Where there are more they are sent as they are, and begin anew. */
+#define INDEX_GROUPS_BYTES 768
 /* Questions that motes ask of indexes for which a mote looks at once: all that it may hold. Ms
  * after which one that has found no way for what it found tries again, and ms for which one that
  * has heard of an event waits before it answers a mote that may not have: three control windows, as

@@ -187,6 +187,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         "In a BUNDLE: a packet without its header.",
     ),
     ("StaticValue", records.StaticValue, "In a STATUS."),
+    ("GroupState", records.GroupState, "In a STORED."),
     ("IndexCount", records.IndexCount, "In a FLASH."),
     ("AggregateState", records.AggregateState, "In a PARTIAL."),
     ("QueryProgram", programs.QueryProgram, "What QUERY_INSTALL fragments make up."),

@@ -182,7 +182,13 @@ Stored = Struct(
     "last" / Int8ul * "1: no more follow",
     "tuples"
     / GreedyBytes
-    * "of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each",
+    * "of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each; "
+    "or by group its key, int32, -2147483648 for NULL, and a GroupState each, where what several say of one group is all in it",
+)
+
+GroupState = Struct(
+    "value" / Int32sl * "the sum or the extreme value",
+    "count" / Int16ul * "values that are in it",
 )
 
 CommandAck = Struct(

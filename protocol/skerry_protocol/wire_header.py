@@ -109,6 +109,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("series", records.Series, "SERIES: rows of consecutive epochs."),
     ("aggregate_state", records.AggregateState, "State of one aggregate in a partial state record."),
     ("partial", records.Partial, "PARTIAL: a partial state record of one epoch."),
+    ("group_state", records.GroupState, "An aggregate's state in a group, in a STORED."),
     ("index_count", records.IndexCount, "An index of which a mote stores tuples, in a FLASH."),
     ("static_value", records.StaticValue, "A constant of its place or of its user's, in a STATUS."),
     ("status", records.Status, "STATUS: a mote about itself."),

@@ -1,6 +1,6 @@
 /* What is asked of an index: motes that store its tuples look through what they have and send what
  * may match up the tree, a record at a time, while the queue has room; or states of aggregates over
- * it, one record in all. */
+ * it, one record in all, or as many as its groups take. */
 #include "query/operators/index_answer.h"
 
 #include "board.h"
@@ -15,6 +15,7 @@
 #include "kernel/timer.h"
 #include "net/transport/queue.h"
 #include "query/operators/gathered.h"
+#include "query/operators/index_groups.h"
 #include "query/operators/index_program.h"
 #include "query/operators/index_taking.h"
 #include "query/operators/index_zone.h"
@@ -28,11 +29,17 @@
 /* Bytes behind them: of epochs, and those that name motes at most. */
 #define EPOCH_BYTES 6U
 #define MOTES_MAXIMUM 16U
-/* In place of a part: states are asked for. Of these a byte each: the aggregate, and the place of
- * its attribute among those of the part, or that it is COUNT(*). */
+/* In place of a part: states are asked for. A byte says of which part, by group or not, and of how
+ * many aggregates. Of these a byte each: the aggregate, and the place of its attribute among those
+ * of the part, or that it is COUNT(*). */
 #define STATES 7U
+#define STATES_PART 0x07U
+#define STATES_GROUPED 0x08U
 #define KIND_SHIFT 4
 #define KIND_ALL 0x0FU
+/* Groups are of such an attribute, or of what a tuple's name says. */
+#define GROUP_MOTE 14U
+#define GROUP_EPOCH 13U
 
 _Static_assert(sizeof(struct gather_cell) == sizeof(struct wire_gathered_state),
                "states are sent as they are kept");
@@ -50,6 +57,9 @@ static struct {
             uint8_t bits;   /* of motes, by their number modulo this; 0: all */
             uint8_t motes[MOTES_MAXIMUM];
         } names;
+        bool grouped;
+        uint8_t group;                        /* … by this */
+        bool sends, ended;                    /* … and groups are sent; all tuples are in them */
         uint8_t aggregates;                   /* whose states are asked for; 0: tuples are */
         uint8_t kinds[WIRE_GATHERED_MAXIMUM]; /* as an INDEX_ASK has them */
         struct tuples_scan scan;
@@ -108,19 +118,64 @@ static void send(struct question *question)
     question->used = sizeof question->record;
 }
 
-/* Adds a tuple to the states, which the record has: not where another mote still counts it. */
-static void count(struct question *question, const struct tuple *tuple)
+/* A tuple's attribute by its place in the part; false: NULL, or there is no such. */
+static bool attribute_of(const struct tuple *tuple, uint8_t place, int32_t *value)
+{
+    if (place >= tuple->attributes || tuple->nulls >> place & 1)
+        return false;
+    *value = tuple->values[place];
+    return true;
+}
+
+static int32_t key_of(const struct question *question, const struct tuple *tuple)
+{
+    int32_t key;
+    switch (question->group) {
+    case GROUP_MOTE: return tuple->name.mote;
+    case GROUP_EPOCH: return (int32_t)tuple->name.sequence;
+    default: return attribute_of(tuple, question->group, &key) ? key : INDEX_GROUPS_NULL;
+    }
+}
+
+/* Adds a tuple to the states, which the record has, or to those of its group: not where another
+ * mote still counts it. False: some groups have to be sent first. */
+static bool count(struct question *question, const struct tuple *tuple)
 {
     if (!index_taking_counts(question->index, tuple, time_at(clock_now()).seconds))
-        return;
-    struct gather_cell *cells = (struct gather_cell *)question->record.tuples;
+        return true;
+    struct index_grouped found[WIRE_GATHERED_MAXIMUM];
     for (uint8_t i = 0; i < question->aggregates; i++) {
         uint8_t place = question->kinds[i] & KIND_ALL;
-        if (place == KIND_ALL)
-            gather_add(&cells[i], WIRE_AGGREGATE_COUNT, 0, 1);
-        else if (place < tuple->attributes && !(tuple->nulls >> place & 1))
-            gather_add(&cells[i], question->kinds[i] >> KIND_SHIFT, tuple->values[place], 1);
+        found[i] = (struct index_grouped){.aggregate = question->kinds[i] >> KIND_SHIFT,
+                                          .known = place == KIND_ALL};
+        if (!found[i].known)
+            found[i].known = attribute_of(tuple, place, &found[i].value);
+        if (found[i].aggregate == WIRE_AGGREGATE_COUNT)
+            found[i].value = 0; /* what it is of is not added up */
     }
+    if (question->grouped)
+        return index_groups_add(key_of(question, tuple), found);
+    struct gather_cell *cells = (struct gather_cell *)question->record.tuples;
+    for (uint8_t i = 0; i < question->aggregates; i++)
+        if (found[i].known)
+            gather_add(&cells[i], found[i].aggregate, found[i].value, 1);
+    return true;
+}
+
+/* Sends a record of groups; false: it was the last one. */
+static bool send_groups(struct question *question)
+{
+    question->used =
+        (uint8_t)(question->used + index_groups_move(question->bytes + question->used,
+                                                     (uint8_t)(BODY - question->used)));
+    question->sends = index_groups_left();
+    if (question->ended && !question->sends) {
+        question->record.last = 1;
+        question->asked = false;
+        index_groups_free(question);
+    }
+    send(question);
+    return question->asked;
 }
 
 /* Looks on, and sends a record at most; false: not now any more. */
@@ -132,14 +187,25 @@ static bool look(struct question *question)
     const struct query_entry *entry = indexed_find(question->index, &index);
     if (entry == NULL || question->part >= index.index->parts) {
         question->asked = false;
+        index_groups_free(question);
         return false;
     }
+    if (question->grouped && !index_groups_take(question, question->aggregates))
+        return false;
+    if (question->sends)
+        return send_groups(question);
     indexed_part(entry, &index, question->part, &part);
     uint8_t one = (uint8_t)(sizeof tuple.name + sizeof tuple.nulls + part.width);
-    for (;;)
+    for (;;) {
+        uint32_t page = question->scan.page;
+        uint16_t word = question->scan.word;
         switch (tuples_scan_next(&question->scan, &tuple)) {
         case TUPLES_MORE: return false;
         case TUPLES_END:
+            if (question->grouped) {
+                question->ended = question->sends = true;
+                return true;
+            }
             question->record.last = 1;
             question->asked = false;
             send(question);
@@ -149,8 +215,12 @@ static bool look(struct question *question)
                 !index_in_box(&index, &part, &tuple, &question->box))
                 break;
             if (question->aggregates > 0) {
-                count(question, &tuple);
-                break;
+                if (count(question, &tuple))
+                    break;
+                question->scan.page = page;
+                question->scan.word = word;
+                question->sends = true;
+                return true;
             }
             add(question, entry, &part, &tuple);
             if (question->used + one <= BODY)
@@ -158,6 +228,7 @@ static bool look(struct question *question)
             send(question);
             return true;
         }
+    }
 }
 
 static void step(void)
@@ -208,12 +279,19 @@ static bool read_tuples(const uint8_t *bytes, uint8_t length, const struct index
 static bool read_states(const uint8_t *bytes, uint8_t length, const struct indexed_part *part,
                         struct question *asked)
 {
-    if (length < 1U + asked->aggregates)
+    if (length < 1U + asked->grouped)
         return false;
     uint8_t limited = *bytes++;
+    length--;
+    if (asked->grouped) {
+        asked->group = *bytes++;
+        length--;
+    }
+    if (length < asked->aggregates)
+        return false;
     memcpy(asked->kinds, bytes, asked->aggregates);
     bytes += asked->aggregates;
-    length = (uint8_t)(length - 1U - asked->aggregates);
+    length = (uint8_t)(length - asked->aggregates);
     index_box_all(&asked->box, part->columns);
     for (uint8_t i = 0; i < part->columns; i++) {
         if (!(limited >> i & 1))
@@ -242,8 +320,10 @@ static void begin(const struct question *asked, uint16_t token, const struct ind
     *question = *asked;
     question->record =
         (struct wire_stored){.node = settings()->nodeid, .token = token, .part = 0, .last = 0};
-    question->used = (uint8_t)(sizeof question->record +
-                               question->aggregates * sizeof(struct wire_gathered_state));
+    question->used = sizeof question->record;
+    if (!question->grouped)
+        question->used =
+            (uint8_t)(question->used + question->aggregates * sizeof(struct wire_gathered_state));
     memset(question->record.tuples, 0, question->used - sizeof question->record);
     tuples_scan_begin(&question->scan, asked->index, &all);
     later();
@@ -261,7 +341,8 @@ static void ask(uint16_t token, uint16_t which, const uint8_t *bytes, uint8_t le
     if (states) {
         if (length == 0)
             return;
-        asked.part = *bytes & 0x0F;
+        asked.part = *bytes & STATES_PART;
+        asked.grouped = (*bytes & STATES_GROUPED) != 0;
         asked.aggregates = *bytes >> 4;
         if (asked.aggregates == 0 || asked.aggregates > WIRE_GATHERED_MAXIMUM)
             return;

@@ -277,12 +277,16 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
                 index |= 7U << 13;
             memcpy(command->arguments, &index, sizeof index);
             if (below(4) && states) { /* its part and how many, which has bounds, one of them */
-                uint8_t asked[] = {(uint8_t)(below(2) | below(5) << 4), (uint8_t)below(2),
-                                   (uint8_t)(below(6) << 4 | (below(2) ? 15 : below(3)))};
+                uint8_t kind = (uint8_t)(below(6) << 4 | (below(2) ? 15 : below(3)));
+                uint8_t group = (uint8_t)(below(4) ? 13 + below(2) : below(3));
+                bool grouped = below(2);
+                uint8_t asked[] = {(uint8_t)(below(2) | (grouped ? 8U : 0U) | below(5) << 4),
+                                   (uint8_t)below(2), grouped ? group : kind, kind};
                 memcpy(command->arguments + sizeof index, asked, sizeof asked);
             } else if (below(4))
                 memcpy(command->arguments + sizeof index, "\x00\xF0\xFF", 3);
-            return (uint8_t)(sizeof *command + sizeof index + (below(2) ? 3 : below(19)));
+            return (uint8_t)(sizeof *command + sizeof index +
+                             (below(2) ? 3 + below(2) : below(19)));
         }
         if (below(3) == 0) {
             struct wire_event event = {.event = (uint16_t)(1 + below(3)),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from skerry.index.questions import Names, Points, encoded, holders, share
 from skerry.planner.features.indexing import Index, IndexPart
-from skerry.sensors.index_states import Counted, StateQuestion
+from skerry.sensors.index_states import StateQuestion, Told
 from skerry.sensors.index_tables import StoredTuple
 from skerry_protocol.limits import BROADCAST, INDEX_NUMBERS
 
@@ -43,6 +43,13 @@ class _Answer:
     def whole(self) -> bool:
         come = Counter(token for token, _ in self.records)
         return any(come[token] == count for token, count in self.counts.items())
+
+    def wholes(self) -> Iterator[list[bytes]]:
+        """All records of each time in which it has answered in full."""
+        for token, count in self.counts.items():
+            records = [self.records[token, i] for i in range(count) if (token, i) in self.records]
+            if len(records) == count:
+                yield records
 
     def is_silent(self, now: float) -> bool:
         """Whether nothing has come of it for long, or it has not been asked; network time, which begins anew with a session of the root."""
@@ -167,15 +174,13 @@ class IndexAsk:
             )
         return lines
 
-    def told_states(self) -> list[list[Counted]]:
-        """Where states are asked for, those of each mote that has answered."""
+    def told_states(self) -> list[list[Told]]:
+        """Where states are asked for, those of each mote that has answered in full."""
         assert self.states is not None
         told = []
         for node in self.step.motes:
-            answer = self.parts[node]
-            records = [answer.records.get((token, 0), b"") for token in answer.counts]
-            read = [states for record in records if (states := self.states.read(record)) is not None]
-            told += read[:1]
+            found = (self.states.read(records) for records in self.parts[node].wholes())
+            told += [states for states in found if states is not None][:1]
         return told
 
     def tuples(self) -> list[StoredTuple]:

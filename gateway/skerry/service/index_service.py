@@ -19,10 +19,12 @@ from skerry.planner.features.index_owners import amended
 from skerry.planner.features.indexing import STORING, Index, clauses_of
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.source_plans import SourcePlan
 from skerry.planner.planner import index_fits, plan_index
 from skerry.sensors.definitions import SensorTable
 from skerry.sensors.gathering import at_mote, plan_gathering
-from skerry.sensors.index_states import answered_by_states, states_of
+from skerry.sensors.index_state_prices import Load, StatePrice, price_of
+from skerry.sensors.index_states import StateQuestion, answered_by_states, states_of
 from skerry.sensors.index_tables import StoredTuple, answered, question_of, table_of
 from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import NotYetError
@@ -209,9 +211,18 @@ class IndexService:
         # Who may be back soon is waited for, until others store for him.
         gone = [node for node in index.holding if node not in index.storing and not self._is_there(node)]
         ask = self._asks[query.id] = IndexAsk(
-            index, *question_of(sources, index), gone, states_of(sources, index)
+            index, *question_of(sources, index), gone, self._states(sources, index)[0]
         )
         self._network.index_asks.add(ask)
+
+    def _states(self, sources: SourcePlan, index: Index) -> tuple[StateQuestion | None, StatePrice | None]:
+        """What motes are asked in place of tuples, if they are; and, by group, what that takes."""
+        states = states_of(sources, index)
+        if states is None or states.group is None:
+            return states, None
+        catalog = self._network.catalog
+        price = price_of(states, index, Load(catalog.flash.tuples(index.number), len(catalog.all())))
+        return states if price.are_cheaper else None, price
 
     def advance(self) -> None:
         """What time brings."""
@@ -234,7 +245,7 @@ class IndexService:
         if not ask.over:
             raise NotYetError
         if ask.states is not None:
-            return answered_by_states(sources, index, ask.states.merged(ask.told_states()))
+            return answered_by_states(sources, index, ask.states, ask.states.merged(ask.told_states()))
         kept = [one for one in ask.tuples() if not self._is_old(index, one)]
         return answered(sources, index, kept, lambda one: self._utc(index, one))
 
@@ -271,7 +282,7 @@ class IndexService:
         index, sources = self.of(plan), plan.sources
         if index is None or sources is None:
             return None
-        states = states_of(sources, index)
+        states, price = self._states(sources, index)
         ask = IndexAsk(index, *question_of(sources, index), states=states)
         zones = [f"mote {node}" for node in ask.parts]
         lines = ["motes"]
@@ -285,9 +296,11 @@ class IndexService:
         if len(zones) == len(index.holding):
             lines.append("  all zones are asked: a range of an indexed attribute asks fewer")
         if states is not None:
-            lines += ["  each sends a state of each aggregate, and no tuples"]
+            each = "" if states.group is None else f" for each {states.group.value} that it has"
+            lines += [f"  each sends a state of each aggregate{each}, and no tuples"]
             lines += ["gateway", "  makes the answer of them; it ends"]
             return {"query": plan.text, "index": ask.to_dict(), "text": "\n".join(lines)}
+        lines += [] if price is None else [f"  {price.line()}"]
         lines += ["gateway", "  keeps what WHERE lets pass, and makes the answer of it; it ends"]
         return {"query": plan.text, "index": ask.to_dict(), "text": "\n".join(lines)}
 

@@ -11,12 +11,15 @@ import pytest
 from gateway.tests.index.drawn_questions import HUMIDITY, LIGHT, TEMP, Questions, database, told
 from skerry.index.code import NULL
 from skerry.index.questions import point
+from skerry.network.index_asks import IndexAsk, IndexAsks
 from skerry.planner.features.indexing import Axis, Index, IndexPart
-from skerry.sensors.index_states import answered_by_states, states_of
+from skerry.sensors.index_state_prices import Load, price_of
+from skerry.sensors.index_states import StateQuestion, answered_by_states, states_of
 from skerry.sensors.index_tables import StoredTuple, answered, table_of
 from skerry.sensors.planning import planned
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codes import Aggregate
+from skerry_protocol.records import Stored
 
 #: Ranges of the attributes are narrower than what is drawn.
 RANGES = {"light": (300, 900), "temp": (1000, 3500), "humidity": (2000, 7000)}
@@ -64,11 +67,13 @@ def test_drawn_questions_over_drawn_tuples(drawn_seed: int) -> None:
     assert len(kinds) > 18, kinds
 
 
-def states_told(arguments: bytes, tuples: list[StoredTuple]) -> bytes:
-    """What a mote that has these tuples answers, by the letter of the protocol."""
+def states_told(rng: random.Random, arguments: bytes, tuples: list[StoredTuple]) -> list[bytes]:
+    """What a mote that has these tuples answers, by the protocol: of a group more than once, where some have gone before."""
     which, part, limited = struct.unpack("<HBB", arguments[:4])
-    assert (which, part & 15, INDEX.parts[0].columns) == (INDEX.number | 7 << 13, 0, (0, 1, 2))
-    kinds, rest = arguments[4 : 4 + (part >> 4)], arguments[4 + (part >> 4) :]
+    assert (which, part & 7, INDEX.parts[0].columns) == (INDEX.number | 7 << 13, 0, (0, 1, 2))
+    grouped, rest = bool(part & 8), arguments[4:]
+    by, rest = (rest[0], rest[1:]) if grouped else (None, rest)
+    kinds, rest = rest[: part >> 4], rest[part >> 4 :]
     box = {}
     for place in range(3):
         if limited >> place & 1:
@@ -81,13 +86,29 @@ def states_told(arguments: bytes, tuples: list[StoredTuple]) -> bytes:
         and (more == 0xFFFF or one.epoch - first <= more)
         and all(low <= placed(place, one.values[place]) <= high for place, (low, high) in box.items())
     ]
-    told = b""
-    for kind in kinds:
-        known = [1 if kind & 15 == 15 else one.values[kind & 15] for one in there]
-        values = [value for value in known if value is not None]
-        merge = {Aggregate.MIN: min, Aggregate.MAX: max, Aggregate.COUNT: lambda _: 0}.get(kind >> 4, sum)
-        told += struct.pack("<qI", merge(values) if values else 0, len(values))
-    return told
+    if by is None:
+        return [b"".join(struct.pack("<qI", *state_of(kind, there)) for kind in kinds)]
+    records = []
+    for some in (there[: (at := rng.randrange(len(there) + 1))], there[at:]):
+        groups = dict[int | None, list[StoredTuple]]()
+        for one in some:
+            groups.setdefault({14: one.node, 13: one.epoch}.get(by, one.values[by % 3]), []).append(one)
+        records.append(
+            b"".join(
+                struct.pack("<i", -(2**31) if key is None else key)
+                + b"".join(struct.pack("<iH", *state_of(kind, of)) for kind in kinds)
+                for key, of in groups.items()
+            )
+        )
+    return records
+
+
+def state_of(kind: int, tuples: list[StoredTuple]) -> tuple[int, int]:
+    """Value and count."""
+    known = [1 if kind & 15 == 15 else one.values[kind & 15] for one in tuples]
+    values = [value for value in known if value is not None]
+    merge = {Aggregate.MIN: min, Aggregate.MAX: max, Aggregate.COUNT: lambda _: 0}.get(kind >> 4, sum)
+    return merge(values) if values else 0, len(values)
 
 
 def placed(place: int, value: int | None) -> int:
@@ -103,7 +124,7 @@ def test_states_are_asked_for_where_they_say_all(drawn_seed: int) -> None:
         (one.node, one.epoch, one.values[0], *(None if v is None else v / 100 for v in one.values[1:]))
         for one in tuples
     ]
-    base, by_states = database(["climate"], rows), 0
+    base, by_states, by_group = database(["climate"], rows), 0, 0
     for _ in range(QUESTIONS):
         text = drawn_aggregates(rng)
         plan = planned(text, {"climate": table_of(INDEX)})
@@ -113,15 +134,20 @@ def test_states_are_asked_for_where_they_say_all(drawn_seed: int) -> None:
         if asked is None:
             continue
         by_states += 1
-        read = [asked.read(states_told(asked.arguments(INDEX), mote)) for mote in motes]
+        read = [asked.read(states_told(rng, asked.arguments(INDEX), mote)) for mote in motes]
         merged = asked.merged([states for states in read if states is not None])
-        [found] = answered_by_states(plan.sources, INDEX, merged).to_pylist()
-        theirs = base.execute(text).fetchone()
-        assert theirs is not None
-        ours = [None if value is None else float(value) for value in found.values()]
-        assert ours == pytest.approx([None if value is None else float(value) for value in theirs]), text
-    print(f"{by_states} of {QUESTIONS} questions by states")
+        found = answered_by_states(plan.sources, INDEX, asked, merged).to_pylist()
+        ours, theirs = (
+            [[None if value is None else float(value) for value in row] for row in rows]
+            for rows in ([list(row.values()) for row in found], base.execute(text).fetchall())
+        )
+        assert len(ours) == len(theirs), text
+        for one, other in zip(ours, theirs, strict=True):
+            assert one == pytest.approx(other), text
+        by_group += asked.group is not None
+    print(f"{by_states} of {QUESTIONS} questions by states, {by_group} of them by group")
     assert by_states > QUESTIONS / 3
+    assert by_group > QUESTIONS / 8
 
 
 def drawn_aggregates(rng: random.Random) -> str:
@@ -142,8 +168,21 @@ def drawn_aggregates(rng: random.Random) -> str:
         )
     if rng.random() < 0.3:
         conditions.append(f"epoch BETWEEN {EPOCHS[2]} AND {EPOCHS[rng.randrange(2, 9)]}")
+    columns, behind = [f"{one} AS a{i}" for i, one in enumerate(what)], ""
+    if rng.random() < 0.5:
+        by = rng.choice(("nodeid", "epoch", *names))
+        columns, behind = [by, *columns], f" GROUP BY {by}"
+        if rng.random() < 0.3:
+            # Of groups it is asked at the gateway.
+            of = {"nodeid": (0, 6), "epoch": (700, 712)}.get(by) or names[by][0]
+            conditions.append(rng.choice(("{0} % 2 = 0", "{0} >= {1}", "({0} = {1} OR {0} < {1})", "{0} IS NOT NULL")).format(
+                by, rng.randrange(*of)
+            ))  # fmt: skip
+        if rng.random() < 0.3:
+            behind += f" HAVING COUNT(*) > {rng.randrange(3)}"
+        behind += f" ORDER BY {by}" + (f" LIMIT {rng.randrange(1, 9)}" if rng.random() < 0.3 else "")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {', '.join(f'{one} AS a{i}' for i, one in enumerate(what))} FROM climate{where}"
+    return f"SELECT {', '.join(columns)} FROM climate{where}{behind}"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +206,12 @@ def drawn_aggregates(rng: random.Random) -> str:
         ("MEDIAN(temp) FROM climate", False),
         ("COUNT(DISTINCT temp) FROM climate", False),
         ("AVG(temp + 1) FROM climate", False),
-        ("nodeid, COUNT(*) FROM climate GROUP BY nodeid", False),
+        ("nodeid, COUNT(*) FROM climate GROUP BY nodeid", True),
+        ("light, AVG(temp) FROM climate WHERE light > 1000 AND temp < 30 GROUP BY light", True),
+        ("nodeid FROM climate WHERE nodeid IN (3, 4) AND epoch > 700 GROUP BY nodeid", True),
+        ("light, AVG(temp) FROM climate WHERE nodeid IN (3, 4) GROUP BY light", False),
+        ("light + 1, COUNT(*) FROM climate GROUP BY light + 1", False),
+        ("nodeid, epoch, COUNT(*) FROM climate GROUP BY nodeid, epoch", False),
         ("MIN(temp), MAX(temp), MIN(light), MAX(light) FROM climate", False),
         ("AVG(temp), SUM(temp), COUNT(temp), COUNT(*) FROM climate", True),
     ],
@@ -180,3 +224,63 @@ def test_where_states_do_not_say_all_tuples_are_asked_for(asked: str, by_states:
     [part] = INDEX.parts
     changed = replace(INDEX, parts=(replace(part, added={3: (10, 10)}),))
     assert states_of(plan.sources, changed) is None
+
+
+def by_group(asked: str) -> StateQuestion:
+    plan = planned(f"SELECT {asked}", {"climate": table_of(INDEX)})
+    assert plan is not None
+    assert plan.sources is not None
+    states = states_of(plan.sources, INDEX)
+    assert states is not None
+    return states
+
+
+@pytest.mark.parametrize(
+    ("asked", "held", "motes", "cheaper"),
+    [
+        # Where nothing is known yet, as many groups as a mote puts together.
+        ("nodeid, COUNT(*) FROM climate GROUP BY nodeid", 0, 20, True),
+        ("nodeid, COUNT(*) FROM climate GROUP BY nodeid", 0, 200, False),
+        # 15 bytes a tuple, 10 a group.
+        ("nodeid, COUNT(*) FROM climate GROUP BY nodeid", 20, 20, True),
+        ("nodeid, MIN(temp), MAX(temp), SUM(temp) FROM climate GROUP BY nodeid", 12, 20, False),
+        ("nodeid, MIN(temp), MAX(temp), SUM(temp) FROM climate GROUP BY nodeid", 100, 20, True),
+        ("epoch, MIN(temp), MAX(temp), SUM(temp) FROM climate GROUP BY epoch", 100, 3, True),
+        ("epoch, MIN(temp), MAX(temp), SUM(temp) FROM climate GROUP BY epoch", 100, 1, False),
+        ("epoch, COUNT(*) FROM climate WHERE epoch < 2 GROUP BY epoch", 100, 2, True),
+        ("light, MIN(temp), MAX(temp), SUM(temp) FROM climate GROUP BY light", 400, 20, False),
+        ("light, MIN(temp), MAX(temp), SUM(temp) FROM climate WHERE light < 330 AND light > 310 GROUP BY light", 4000, 20, True),
+    ],
+)  # fmt: skip
+def test_states_by_group_travel_where_they_take_less(
+    asked: str, held: int, motes: int, cheaper: bool
+) -> None:
+    price = price_of(by_group(asked), INDEX, Load({1: held}, motes))
+    assert price.are_cheaper == cheaper, price
+    assert "tuples travel, not states" in price.line()
+
+
+def test_records_of_groups_are_of_one_time_and_all_of_it() -> None:
+    states = by_group("nodeid, COUNT(*) FROM climate GROUP BY nodeid")
+    ask = IndexAsk(INDEX, [(0, NULL)] * 3, frozenset(), states=states)
+    asks, tokens = IndexAsks(iter(range(1, 99)).__next__), list[int]()
+    asks.add(ask)
+
+    def told(part: int, last: int, groups: list[tuple[int, int]]) -> None:
+        tuples = b"".join(struct.pack("<iiH", key, 0, count) for key, count in groups)
+        body = {"node": 1, "token": tokens[-1], "part": part, "last": last, "tuples": tuples}
+        asks.hear(Stored.parse(Stored.build(body)), 0.0)
+
+    for now in (0.0, 100.0):
+        asks.advance(now, lambda _, token, __: tokens.append(token))
+        told(1, 1, [(3, 5)])
+        assert not ask.over
+        # The first record of the first time is lost.
+        if now:
+            told(0, 0, [(4, 7), (3, 6)])
+    assert ask.over
+    assert states.merged(ask.told_states()) == {
+        3: {(Aggregate.COUNT, None): (0, 11)},
+        4: {(Aggregate.COUNT, None): (0, 7)},
+    }
+    assert states.read([b"no group"]) is None
