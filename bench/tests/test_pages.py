@@ -68,7 +68,9 @@ def test_the_first_page_has_main_figures_with_when_and_how() -> None:
 
 def test_charts_are_the_same_whatever_processor_draws_them() -> None:
     """Names are made of numbers whose last digits differ."""
-    svg = b'<?xml version="1.0"?><g id="m0123456789"/><path d="M 1.500000 2.0" clip-path="url(#p0123456789)"/>'
+    svg = (
+        b'<?xml version="1.0"?><g id="m0123456789"/><path d="M 1.500000 2.0" clip-path="url(#p0123456789)"/>'
+    )
     assert is_same(svg, svg.replace(b"1.500000", b"1.500001").replace(b"p0123456789", b"pabcdef6789"))
     assert not is_same(svg, svg.replace(b"1.500000", b"1.600000"))
     assert not is_same(svg, svg.replace(b"path", b"line"))
