@@ -22,7 +22,7 @@
 #define WIRE_JOINED_NUMBER 13U /* bit of a JOINED's nulls from which on a row's number stands */
 #define WIRE_RESULT_NONE_BEFORE 12U /* bit of a RESULT's nulls from which on epochs before a mote's first row stand */
 #define WIRE_PASSED_EPOCHS 32U /* from one PASSED of a mote to the next */
-#define WIRE_NO_HOST 255U /* passes rows on to a PairsHost */
+#define WIRE_PAIRS_MOTES 64U /* that a program's hosts and their groups tell apart */
 #define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
 #define WIRE_TEMPORAL_EPOCHS 128U /* in a temporal's power: its window counts epochs */
 #define WIRE_STORE_ROWS_MAXIMUM 1024U /* rows of a storage point */
@@ -602,22 +602,22 @@ struct wire_pairs {
     uint8_t rows; /* of a mote's rows that passed so many are in its window; 0: those of so many epochs */
     uint16_t epochs; /* rows 0: the earlier row is at most so many epochs older than the later one */
     uint8_t delay; /* epochs for which rows are waited for before they are joined, 1..30 */
-    uint8_t motes; /* that are in pairs; 0: all rows go to the gateway */
     uint8_t width; /* bytes of a row's values without the first column, at most 24 */
-    uint8_t base; /* so many of the first of them have pairs that the gateway joins */
     uint8_t condition; /* bytes of code that is true for rows which match; 0: all do */
     uint8_t way; /* how rows come to the motes that join them, see PairsWay */
+    uint8_t motes; /* bytes of the set of motes that join, or are in pairs that motes join, of which 64 have numbers */
+    uint8_t s; /* … of those that are s in pairs that the gateway joins */
+    uint8_t t; /* … of those that are t in such; all three 0: all rows go to the gateway */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_pairs) == 9, "wire_pairs");
+_Static_assert(sizeof(struct wire_pairs) == 10, "wire_pairs");
 
 /* Of the pairs that one mote joins, in a PAIRS. */
 struct wire_pairs_host {
-    uint16_t host; /* short address of the mote that joins them */
+    uint8_t host; /* the mote that joins them, by its number in the first set, from 0 */
     uint8_t rows; /* that it has room for */
-    uint8_t pairs; /* how many, at least 1 */
-    uint8_t by; /* which of the hosts that follow passes rows on to it, counted from 0 for the first of all; 255: none */
+    uint8_t groups; /* bytes of its groups, at least 1 */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_pairs_host) == 5, "wire_pairs_host");
+_Static_assert(sizeof(struct wire_pairs_host) == 3, "wire_pairs_host");
 
 /* The code of a QUEUE. */
 struct wire_queue {

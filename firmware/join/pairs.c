@@ -27,22 +27,18 @@ uint8_t pairs_count(uint8_t *next, uint8_t roles)
     return passed;
 }
 
-/* Roles that a mote has in any pair. */
-static uint8_t roles_of(const struct pairs *pairs, uint8_t mote)
+uint8_t pairs_roles(const uint8_t *groups, uint8_t length, uint8_t mote)
 {
     uint8_t roles = 0;
-    for (uint8_t i = 0; i < pairs->pairs_count; i++) {
-        if (pairs->pairs[i].s == mote)
-            roles |= PAIRS_S;
-        if (pairs->pairs[i].t == mote)
-            roles |= PAIRS_T;
-    }
+    for (; length > 0; length--, groups++)
+        if (pairs_mote(*groups) == mote)
+            roles |= pairs_role(*groups);
     return roles;
 }
 
 enum pairs_put pairs_put(struct pairs *pairs, const struct pairs_row *row, uint8_t *place)
 {
-    uint8_t roles = row->passed & roles_of(pairs, row->mote);
+    uint8_t roles = row->passed & pairs_roles(pairs->groups, pairs->groups_length, row->mote);
     bool room = false;
     if (roles == 0)
         return PAIRS_STRANGE;
@@ -139,9 +135,18 @@ static bool in_window(const struct pairs *pairs, const struct pairs_row *row, ui
 
 static bool is_pair(const struct pairs *pairs, uint8_t s, uint8_t t)
 {
-    for (uint8_t i = 0; i < pairs->pairs_count; i++)
-        if (pairs->pairs[i].s == s && pairs->pairs[i].t == t)
+    uint8_t before = 0;
+    bool has_s = false;
+    for (uint8_t i = 0; i < pairs->groups_length; i++) {
+        uint8_t role = pairs_role(pairs->groups[i]), mote = pairs_mote(pairs->groups[i]);
+        if (role == PAIRS_S && before != PAIRS_S)
+            has_s = false;
+        before = role;
+        if (role & PAIRS_T && mote == t && has_s)
             return true;
+        if (role & PAIRS_S && mote == s)
+            has_s = true;
+    }
     return false;
 }
 

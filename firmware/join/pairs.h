@@ -28,14 +28,13 @@ struct pairs_row {
     uint8_t passed; /* whose conditions, of PAIRS_ROLES, and its number in each; 0: no row */
 } __attribute__((packed));
 
-/* Two motes, as programs carry them; whether rows of either come by a mote that passes them on. */
-struct pairs_pair {
-    uint8_t s : 7;
-    bool s_by : 1;
-    uint8_t t : 7;
-    bool t_by : 1;
-};
-_Static_assert(sizeof(struct pairs_pair) == 2, "pairs_pair");
+/* Pairs as programs carry them, in groups: a byte for each mote of a group says what it is there,
+ * and, in its low bits, which mote. Each s is a pair with each t behind it. A group begins with
+ * its motes that are s alone, so that one of these behind others begins the next. A byte of no role
+ * is of no group. */
+#define PAIRS_MOTES 64
+static inline uint8_t pairs_role(uint8_t byte) { return byte / PAIRS_MOTES; }
+static inline uint8_t pairs_mote(uint8_t byte) { return byte % PAIRS_MOTES; }
 
 struct pairs_window {
     uint16_t length; /* epochs; used where rows is 0 */
@@ -52,10 +51,10 @@ struct pairs_at {
 /* Memory is the caller's; a place of passed 0 is free. */
 struct pairs {
     struct pairs_row *rows;
-    const struct pairs_pair *pairs;
+    const uint8_t *groups;
     struct pairs_window window;
     struct pairs_at *at;
-    uint8_t rows_room, pairs_count;
+    uint8_t rows_room, groups_length;
 };
 
 enum pairs_put {
@@ -70,6 +69,8 @@ enum pairs_put {
  * they meet again when joining goes on. */
 typedef bool pairs_met(uint8_t s, uint8_t t, void *context);
 
+/* Roles that a mote has in any of these groups. */
+uint8_t pairs_roles(const uint8_t *groups, uint8_t length, uint8_t mote);
 /* Numbers the next row of a mote, that has passed as `roles`: its `passed`. *next: the mote's, 0
  * when it starts. */
 uint8_t pairs_count(uint8_t *next, uint8_t roles);

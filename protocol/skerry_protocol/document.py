@@ -207,14 +207,20 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     (
         "Pairs",
         programs.Pairs,
-        "In a ProgramField, in place of code: PAIRS. Behind it the condition's code, the motes' short addresses, uint16 each, and for each "
-        "mote that joins pairs, where rows climb the deepest in the tree first, a PairsHost.",
+        "In a ProgramField, in place of code: PAIRS. Behind it the condition's code, three sets of motes, and for each mote that "
+        "joins pairs, where rows climb the deepest in the tree first, a PairsHost. A set is the motes' short addresses in "
+        "ascending order: a byte below 128 tells of seven addresses behind those before it, the first from 0 on, with bit i set "
+        "where the i-th is in the set; a byte 128 + n leaves out 7 n addresses, and followed by another one, 128 + m, both leave "
+        "out 7 (128 n + m).",
     ),
     (
         "PairsHost",
         programs.PairsHost,
-        "In a PAIRS. Behind it for each pair two bytes: which of the motes are s and t, counted from 0; with 128 added, its rows come by "
-        "the host that passes them on, else from the mote itself.",
+        "In a PAIRS. Behind it its pairs, in groups, a byte for each mote of a group: its number in the first set, and 64 where "
+        "it is s, 128 where it is t. Each s is a pair with each t behind it in its group. A group begins with motes that are s "
+        "alone, so that one of these behind others begins the next. Where another host passes rows on to it, bytes below 64 stand "
+        "before the groups: which of the hosts that follow does so, counted from 0 for the first of all, and the motes whose rows "
+        "come from there.",
     ),
     ("Queue", programs.Queue, "In a ProgramField, in place of code: QUEUE."),
     (

@@ -110,6 +110,5 @@ RESULT_NONE_BEFORE = 12
 #: A mote whose rows are joined elsewhere tells each so many epochs how many it has had.
 PASSED_EPOCHS = 32
 
-#: No host passes rows on to a PairsHost; and what is added in a pair to a mote whose rows come so.
-NO_HOST = 0xFF
-BY_HOST = 0x80
+#: Motes that a query's program names as hosts, or as motes of pairs that these join.
+PAIRS_MOTES = 64

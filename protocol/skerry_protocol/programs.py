@@ -89,20 +89,20 @@ Pairs = Struct(
     "rows" / Int8ul * "of a mote's rows that passed so many are in its window; 0: those of so many epochs",
     "epochs" / Int16ul * "rows 0: the earlier row is at most so many epochs older than the later one",
     "delay" / Int8ul * "epochs for which rows are waited for before they are joined, 1..30",
-    "motes" / Int8ul * "that are in pairs; 0: all rows go to the gateway",
     "width" / Int8ul * "bytes of a row's values without the first column, at most 24",
-    "base" / Int8ul * "so many of the first of them have pairs that the gateway joins",
     "condition" / Int8ul * "bytes of code that is true for rows which match; 0: all do",
     "way" / Int8ul * "how rows come to the motes that join them, see PairsWay",
+    "motes"
+    / Int8ul
+    * "bytes of the set of motes that join, or are in pairs that motes join, of which 64 have numbers",
+    "s" / Int8ul * "… of those that are s in pairs that the gateway joins",
+    "t" / Int8ul * "… of those that are t in such; all three 0: all rows go to the gateway",
 )
 
 PairsHost = Struct(
-    "host" / Int16ul * "short address of the mote that joins them",
+    "host" / Int8ul * "the mote that joins them, by its number in the first set, from 0",
     "rows" / Int8ul * "that it has room for",
-    "pairs" / Int8ul * "how many, at least 1",
-    "by"
-    / Int8ul
-    * "which of the hosts that follow passes rows on to it, counted from 0 for the first of all; 255: none",
+    "groups" / Int8ul * "bytes of its groups, at least 1",
 )
 
 Queue = Struct(

@@ -189,7 +189,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
         "bit of a RESULT's nulls from which on epochs before a mote's first row stand",
     ),
     ("PASSED_EPOCHS", limits.PASSED_EPOCHS, "from one PASSED of a mote to the next"),
-    ("NO_HOST", limits.NO_HOST, "passes rows on to a PairsHost"),
+    ("PAIRS_MOTES", limits.PAIRS_MOTES, "that a program's hosts and their groups tell apart"),
     ("WINDOW_MAXIMUM", limits.WINDOW_MAXIMUM, "rows in the window of a temporal aggregate"),
     ("TEMPORAL_EPOCHS", codes.TEMPORAL_EPOCHS, "in a temporal's power: its window counts epochs"),
     ("STORE_ROWS_MAXIMUM", limits.STORE_ROWS_MAXIMUM, "rows of a storage point"),

@@ -25,37 +25,35 @@ struct moment {
     uint8_t entries[2]; /* of the rows of s and t */
 };
 
-/* Whether somebody farther up has a pair of the mote. */
-static bool needed_above(const struct meet *meet, uint8_t mote)
+/* Whether a host joins a mote's rows that have passed as `roles`. */
+static bool hosted(const struct meet *meet, uint8_t mote, uint8_t roles)
 {
-    return mote < meet->base ||
-           (meet->way == WIRE_PAIRS_CLIMB && meet_needed(meet, meet->above, mote, PAIRS_ROLES));
+    return meet_needs(meet, mote, roles) || meet_needed(meet, meet->hosts, mote, roles);
 }
 
 /* A row of this mote, or of one below it, some of whose values may be cut off. */
 static bool passes(const struct wire_result *row, uint8_t length, bool own)
 {
     struct meet meet;
-    if (!meet_look(entry_of(row->query), &meet) || meet.motes_count == 0)
+    if (!meet_look(entry_of(row->query), &meet) || meet_all_come(&meet) ||
+        length < sizeof *row + 1 + meet.width)
         return true;
-    uint8_t mote = meet_number(&meet, row->node);
-    if (mote == meet.motes_count)
+    uint8_t mote = meet_number(&meet, row->node), roles = row->values[0] & PAIRS_ROLES;
+    bool base = meet_base(&meet, row->node) & roles;
+    if (!base && !hosted(&meet, mote, roles))
         return !own; /* it is of no pair; of others the gateway may not have known */
-    if (length < sizeof *row + 1 + meet.width)
-        return true;
     struct meet_state *state = meet_open(&meet);
     if (meet.way == WIRE_PAIRS_CLIMB)
-        return state == NULL || !meet_take(&meet, row, mote) || needed_above(&meet, mote);
-    if (own && meet.pairs.pairs_count > 0)
+        return state == NULL || !meet_take(&meet, row, mote) || base ||
+               meet_needed(&meet, meet.above, mote, roles);
+    if (own)
         (void)meet_take(&meet, row, mote);
-    if (!meet_sends(&meet, state, row, mote, own))
+    if (!meet_sends(&meet, state, row, mote, own) || base)
         return true;
     if (meet.way == WIRE_PAIRS_FROM_ROOT && !settings()->root)
-        return !own || needed_above(&meet, mote) ||
-               meet_needed(&meet, meet.hosts, mote, row->values[0] & PAIRS_ROLES);
+        return !own || meet_needed(&meet, meet.hosts, mote, roles);
     /* Of others: it is the gateway's, as no way has led to its host. */
-    return needed_above(&meet, mote) || (!own && !settings()->root) ||
-           (!own && meet.way == WIRE_PAIRS_SENT);
+    return !own && (!settings()->root || meet.way == WIRE_PAIRS_SENT);
 }
 
 /* Epochs right before a row, one by one up to NONE_BEFORE, that have begun since this mote started;
@@ -108,7 +106,7 @@ static bool read_row(uint8_t operand, int32_t *value, const struct eval_context 
         return false;
     uint8_t place = now->entries[role];
     if (field == FIELD_MOTE) {
-        *value = meet_half(now->meet->motes + 2 * now->meet->pairs.rows[place].mote);
+        *value = meet_mote(now->meet, now->meet->pairs.rows[place].mote);
         return true;
     }
     const struct values *values = meet_values(now->meet, place);
@@ -142,10 +140,10 @@ static NOT_INLINED void tell(const struct meet *meet, uint8_t s, uint8_t t)
     const struct pairs_row *of_s = &meet->pairs.rows[s], *of_t = &meet->pairs.rows[t];
     const struct values *values_s = meet_values(meet, s), *values_t = meet_values(meet, t);
     struct joined joined = {.record = {.query = meet->entry->query,
-                                       .s = meet_half(meet->motes + 2 * of_s->mote),
+                                       .s = meet_mote(meet, of_s->mote),
                                        .s_epoch = of_s->epoch,
                                        .s_nulls = nulls_of(values_s->nulls, of_s, PAIRS_S),
-                                       .t = meet_half(meet->motes + 2 * of_t->mote),
+                                       .t = meet_mote(meet, of_t->mote),
                                        .t_epoch = of_t->epoch,
                                        .t_nulls = nulls_of(values_t->nulls, of_t, PAIRS_T)}};
     memcpy(joined.values, values_s->bytes, meet->width);
@@ -181,8 +179,7 @@ static bool met(uint8_t s, uint8_t t, void *context)
 static void tell_passed(const struct meet *meet, struct meet_state *state)
 {
     uint16_t node = settings()->nodeid;
-    uint8_t mote = meet_number(meet, node);
-    if (mote < meet->base || mote == meet->motes_count)
+    if (!hosted(meet, meet->own, PAIRS_ROLES & ~meet_base(meet, node)))
         return;
     state->epochs++;
     if ((uint8_t)(meet->entry->epoch + node) % WIRE_PASSED_EPOCHS != 0)
@@ -198,15 +195,15 @@ static void tell_passed(const struct meet *meet, struct meet_state *state)
 }
 
 /* What this mote joins of a query; NULL: nothing. */
-static struct meet_state *hosted(struct query_entry *entry, struct meet *meet)
+static struct meet_state *joins_here(struct query_entry *entry, struct meet *meet)
 {
-    return meet_look(entry, meet) && meet->pairs.pairs_count > 0 ? meet_open(meet) : NULL;
+    return meet_look(entry, meet) && meet->pairs.groups_length > 0 ? meet_open(meet) : NULL;
 }
 
 enum meet_step meet_go_on(struct query_entry *entry)
 {
     struct meet meet;
-    struct meet_state *state = hosted(entry, &meet);
+    struct meet_state *state = joins_here(entry, &meet);
     if (state == NULL)
         return MEET_OVER;
     bool began = state->at.under_way != 0;
@@ -222,7 +219,7 @@ enum meet_step meet_go_on(struct query_entry *entry)
 bool meet_is_under_way(struct query_entry *entry)
 {
     struct meet meet;
-    const struct meet_state *state = hosted(entry, &meet);
+    const struct meet_state *state = joins_here(entry, &meet);
     return state != NULL && state->at.under_way != 0;
 }
 
@@ -241,7 +238,7 @@ void meet_epoch(struct query_entry *entry)
     if (!meet_look(entry, &meet) || (state = meet_open(&meet)) == NULL)
         return;
     tell_passed(&meet, state);
-    if (meet.pairs.pairs_count > 0)
+    if (meet.pairs.groups_length > 0)
         meet_due();
 }
 

@@ -10,21 +10,62 @@
 
 #define DELAY_MAXIMUM 30
 
-/* The pairs of a host, which begins at `host`. */
-static const struct pairs_pair *pairs_of(const uint8_t *host)
+/* The groups of a host, which begins at `host`. */
+static const uint8_t *groups_of(const uint8_t *host)
 {
-    return (const struct pairs_pair *)(host + sizeof(struct wire_pairs_host));
+    return host + sizeof(struct wire_pairs_host);
 }
-static uint8_t count_of(const uint8_t *host)
+static uint8_t length_of(const uint8_t *host)
 {
-    return ((const struct wire_pairs_host *)host)->pairs;
+    return ((const struct wire_pairs_host *)host)->groups;
 }
-/* Which of the hosts passes rows on to it; WIRE_NO_HOST: none. */
-static uint8_t by_of(const uint8_t *host) { return ((const struct wire_pairs_host *)host)->by; }
-static bool is_own(const uint8_t *host) { return meet_half(host) == settings()->nodeid; }
-const uint8_t *meet_behind(const uint8_t *host)
+const uint8_t *meet_behind(const uint8_t *host) { return groups_of(host) + length_of(host); }
+
+/* Which of the hosts passes rows on to this one: motes of no role stand before its groups, and the
+ * first of these bytes says it. MEET_HOSTS: none does. */
+static uint8_t by_of(const uint8_t *host)
 {
-    return (const uint8_t *)(pairs_of(host) + count_of(host));
+    uint8_t first = *groups_of(host);
+    return first < MEET_HOSTS ? first : MEET_HOSTS;
+}
+static bool is_own(const struct meet *meet, const uint8_t *host) { return *host == meet->own; }
+
+uint8_t meet_number(const struct meet *meet, uint16_t node)
+{
+    uint16_t number = mote_set_number(meet->motes, node);
+    return (uint8_t)(number < PAIRS_MOTES ? number : MEET_NO_NUMBER);
+}
+
+uint16_t meet_mote(const struct meet *meet, uint8_t number)
+{
+    return mote_set_mote(meet->motes, number);
+}
+
+/* What the clause says, without the entry that has it. */
+static void look(const struct program_code *code, struct meet *meet)
+{
+    const struct wire_pairs *clause = (const struct wire_pairs *)code->bytes;
+    memset(meet, 0, sizeof *meet);
+    meet->clause = clause;
+    meet->delay = clause->delay;
+    meet->width = clause->width;
+    meet->way = clause->way;
+    meet->condition = (struct program_code){(const uint8_t *)(clause + 1), clause->condition};
+    meet->motes = (struct mote_set){meet->condition.bytes + clause->condition, clause->motes};
+    meet->own = meet_number(meet, settings()->nodeid);
+    meet->pairs.window = (struct pairs_window){clause->epochs, clause->rows};
+    meet->end = code->bytes + code->length;
+    meet->hosts = meet->motes.bytes + clause->motes + clause->s + clause->t;
+    const uint8_t *at = meet->hosts;
+    for (; at < meet->end && !is_own(meet, at);)
+        at = meet_behind(at);
+    if (at < meet->end) {
+        meet->pairs.groups = groups_of(at);
+        meet->pairs.groups_length = length_of(at);
+        meet->pairs.rows_room = ((const struct wire_pairs_host *)at)->rows;
+        at = meet_behind(at);
+    }
+    meet->above = at;
 }
 
 static bool pairs_check(const struct program_field *field, struct program_facts *facts)
@@ -37,57 +78,34 @@ static bool pairs_check(const struct program_field *field, struct program_facts 
     if (field->code.length < sizeof *clause || facts->keeps & PROGRAM_KEEPS_PAIRS ||
         facts->program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE) ||
         facts->program->period < WIRE_PERIOD_MINIMUM_MS || clause->delay == 0 ||
-        clause->delay > DELAY_MAXIMUM || clause->base > clause->motes ||
-        clause->way > WIRE_PAIRS_FROM_ROOT || clause->width > MEET_WIDTH_MAXIMUM ||
-        clause->condition + 2 * clause->motes > end - at)
+        clause->delay > DELAY_MAXIMUM || clause->way > WIRE_PAIRS_FROM_ROOT ||
+        clause->width > MEET_WIDTH_MAXIMUM ||
+        clause->condition + clause->motes + clause->s + clause->t > end - at)
         return false;
     facts->keeps |= PROGRAM_KEEPS_PAIRS;
     /* It knows nothing but the two rows. */
     if (clause->condition > 0 &&
         (!vm_check(at, clause->condition, &read) || read & (VM_POINT(0) - 1)))
         return false;
-    for (at += clause->condition + 2 * clause->motes; at < end; at = meet_behind(at), place++) {
-        if (end - at < (ptrdiff_t)sizeof(struct wire_pairs_host) || count_of(at) == 0 ||
-            end - (const uint8_t *)pairs_of(at) < 2 * count_of(at))
+    at += clause->condition;
+    struct mote_set motes = {at, clause->motes};
+    at += clause->motes + clause->s + clause->t;
+    for (; at < end; at = meet_behind(at), place++) {
+        if (end - at <= (ptrdiff_t)sizeof(struct wire_pairs_host) || length_of(at) == 0 ||
+            end - groups_of(at) < length_of(at) || *at >= PAIRS_MOTES ||
+            mote_set_mote(motes, *at) == MOTE_SET_NONE)
             return false;
         /* So that rows never go round. */
-        uint8_t by = by_of(at);
-        if (by != WIRE_NO_HOST && (by <= place || by >= MEET_HOSTS))
+        uint8_t by = by_of(at), relayed = pairs_role(*groups_of(at)) == 0;
+        if (relayed && (by <= place || by == MEET_HOSTS))
             return false;
-        if (by != WIRE_NO_HOST && by > farthest)
+        if (relayed && by > farthest)
             farthest = by;
-        for (uint8_t i = 0; i < count_of(at); i++)
-            if (pairs_of(at)[i].s >= clause->motes || pairs_of(at)[i].t >= clause->motes)
+        for (uint8_t i = relayed; i < length_of(at); i++)
+            if (mote_set_mote(motes, pairs_mote(groups_of(at)[i])) == MOTE_SET_NONE)
                 return false;
     }
     return farthest == 0 || farthest < place;
-}
-
-/* What the clause says, without the entry that has it. */
-static void look(const struct program_code *code, struct meet *meet)
-{
-    const struct wire_pairs *clause = (const struct wire_pairs *)code->bytes;
-    memset(meet, 0, sizeof *meet);
-    meet->condition = (struct program_code){(const uint8_t *)(clause + 1), clause->condition};
-    meet->motes = meet->condition.bytes + clause->condition;
-    meet->motes_count = clause->motes;
-    meet->base = clause->base;
-    meet->delay = clause->delay;
-    meet->width = clause->width;
-    meet->pairs.window = (struct pairs_window){clause->epochs, clause->rows};
-    meet->end = code->bytes + code->length;
-    meet->way = clause->way;
-    meet->hosts = meet->motes + 2 * clause->motes;
-    const uint8_t *at = meet->hosts;
-    for (; at < meet->end && !is_own(at);)
-        at = meet_behind(at);
-    if (at < meet->end) {
-        meet->pairs.pairs = pairs_of(at);
-        meet->pairs.pairs_count = count_of(at);
-        meet->pairs.rows_room = ((const struct wire_pairs_host *)at)->rows;
-        at = meet_behind(at);
-    }
-    meet->above = at;
 }
 
 bool meet_look(struct query_entry *entry, struct meet *meet)
@@ -100,65 +118,60 @@ bool meet_look(struct query_entry *entry, struct meet *meet)
     return true;
 }
 
+bool meet_all_come(const struct meet *meet)
+{
+    return meet->clause->motes + meet->clause->s + meet->clause->t == 0;
+}
+
+uint8_t meet_base(const struct meet *meet, uint16_t node)
+{
+    struct mote_set s = {meet->motes.bytes + meet->clause->motes, meet->clause->s},
+                    t = {s.bytes + s.length, meet->clause->t};
+    return (uint8_t)((mote_set_number(s, node) == MOTE_SET_NONE ? 0 : PAIRS_S) |
+                     (mote_set_number(t, node) == MOTE_SET_NONE ? 0 : PAIRS_T));
+}
+
 static uint16_t place_size(const struct meet *meet)
 {
     return (uint16_t)(sizeof(struct values) + meet->width);
 }
 
-bool meet_host_needs(const uint8_t *host, uint8_t mote, uint8_t roles)
+static bool host_needs(const uint8_t *host, uint8_t mote, uint8_t roles)
 {
-    for (uint8_t i = 0; i < count_of(host); i++)
-        if ((roles & PAIRS_S && pairs_of(host)[i].s == mote) ||
-            (roles & PAIRS_T && pairs_of(host)[i].t == mote))
-            return true;
-    return false;
+    return pairs_roles(groups_of(host), length_of(host), mote) & roles;
 }
 
 bool meet_needs(const struct meet *meet, uint8_t mote, uint8_t roles)
 {
-    return meet->pairs.pairs_count > 0 &&
-           meet_host_needs((const uint8_t *)meet->pairs.pairs - sizeof(struct wire_pairs_host),
-                           mote, roles);
+    return pairs_roles(meet->pairs.groups, meet->pairs.groups_length, mote) & roles;
 }
 
 bool meet_needed(const struct meet *meet, const uint8_t *at, uint8_t mote, uint8_t roles)
 {
     for (; at < meet->end; at = meet_behind(at))
-        if (!is_own(at) && meet_host_needs(at, mote, roles))
+        if (!is_own(meet, at) && host_needs(at, mote, roles))
             return true;
     return false;
 }
 
-uint8_t meet_number(const struct meet *meet, uint16_t node)
-{
-    uint8_t mote = 0;
-    while (mote < meet->motes_count && meet_half(meet->motes + 2 * mote) != node)
-        mote++;
-    return mote;
-}
-
-/* This mote's own number. */
-static uint8_t own_number(const struct meet *meet) { return meet_number(meet, settings()->nodeid); }
-
 /* Whether rows of a mote come to a host by another one. */
 static bool comes_by_host(const uint8_t *host, uint8_t mote)
 {
-    for (uint8_t i = 0; i < count_of(host); i++)
-        if ((pairs_of(host)[i].s_by && pairs_of(host)[i].s == mote) ||
-            (pairs_of(host)[i].t_by && pairs_of(host)[i].t == mote))
-            return by_of(host) != WIRE_NO_HOST;
+    for (uint8_t i = 1; by_of(host) != MEET_HOSTS && i < length_of(host); i++)
+        if (groups_of(host)[i] == mote)
+            return true;
     return false;
 }
 
 /* Whether this mote passes rows on to a host, that of number `place`. */
-static bool passes_on_to(const uint8_t *host, uint8_t place)
+static bool passes_on_to(const struct meet *meet, const uint8_t *host, uint8_t place)
 {
     const uint8_t *at = host;
-    if (by_of(host) == WIRE_NO_HOST)
+    if (by_of(host) == MEET_HOSTS)
         return false;
     for (; place < by_of(host); place++)
         at = meet_behind(at);
-    return is_own(at);
+    return is_own(meet, at);
 }
 
 /* … to any. */
@@ -166,7 +179,7 @@ static bool passes_on(const struct meet *meet)
 {
     uint8_t place = 0;
     for (const uint8_t *at = meet->hosts; at < meet->end; at = meet_behind(at))
-        if (passes_on_to(at, place++))
+        if (passes_on_to(meet, at, place++))
             return true;
     return false;
 }
@@ -178,37 +191,35 @@ uint16_t meet_sent_to(const struct meet *meet, uint8_t mote, uint8_t roles, bool
     for (const uint8_t *at = meet->hosts; at < meet->end && place < MEET_HOSTS;
          at = meet_behind(at), place++) {
         uint16_t bit = (uint16_t)(1UL << place);
-        if ((!(needed & bit) && !meet_host_needs(at, mote, roles)) ||
-            meet_half(at) == meet_half(meet->motes + 2 * mote))
+        if ((!(needed & bit) && !host_needs(at, mote, roles)) || *at == mote)
             continue;
         bool by_host = comes_by_host(at, mote);
         if (by_host)
             needed = (uint16_t)(needed | 1UL << by_of(at));
-        if (!is_own(at) && (by_host ? passes_on_to(at, place) : own))
+        if (!is_own(meet, at) && (by_host ? passes_on_to(meet, at, place) : own))
             sent |= bit;
     }
     return sent;
 }
 
 /* Whether a host joins rows of other motes, which need ways to it; its own it has. */
-static bool joins_others(const struct meet *meet, const uint8_t *host)
+static bool joins_others(const uint8_t *host)
 {
-    for (uint8_t i = 0; i < count_of(host); i++)
-        if (meet_half(meet->motes + 2 * pairs_of(host)[i].s) != meet_half(host) ||
-            meet_half(meet->motes + 2 * pairs_of(host)[i].t) != meet_half(host))
+    for (uint8_t i = 0; i < length_of(host); i++)
+        if (pairs_role(groups_of(host)[i]) != 0 && pairs_mote(groups_of(host)[i]) != *host)
             return true;
     return false;
 }
 
 uint16_t meet_sent_at_all(const struct meet *meet)
 {
-    uint8_t own = own_number(meet), place = 0;
-    uint16_t sent = own < meet->motes_count ? meet_sent_to(meet, own, PAIRS_ROLES, true) : 0;
+    uint8_t place = 0;
+    uint16_t sent = meet_sent_to(meet, meet->own, PAIRS_ROLES, true);
     for (const uint8_t *at = meet->hosts; at < meet->end && place < MEET_HOSTS;
          at = meet_behind(at), place++)
         if (meet->way == WIRE_PAIRS_FROM_ROOT
-                ? settings()->root && !is_own(at) && joins_others(meet, at)
-                : passes_on_to(at, place))
+                ? settings()->root && !is_own(meet, at) && joins_others(at)
+                : passes_on_to(meet, at, place))
             sent = (uint16_t)(sent | 1UL << place);
     return sent;
 }
@@ -223,7 +234,7 @@ uint8_t meet_sending_count(const struct meet *meet)
         return 0;
     if (passes_on(meet))
         return MEET_SENDING;
-    if (!meet_needed(meet, meet->hosts, own_number(meet), PAIRS_ROLES))
+    if (!meet_needed(meet, meet->hosts, meet->own, PAIRS_ROLES))
         return 0;
     return meet->delay < MEET_SENDING ? (uint8_t)(meet->delay + 1) : MEET_SENDING;
 }
@@ -236,8 +247,8 @@ uint8_t meet_sending_size(const struct meet *meet)
 /* Whether it has rows to send, which are numbered, or to join. */
 static bool has_part(const struct meet *meet)
 {
-    return meet->motes_count == 0 || meet->pairs.pairs_count > 0 || meet_sending_count(meet) > 0 ||
-           own_number(meet) < meet->motes_count;
+    return meet_all_come(meet) || meet->own != MEET_NO_NUMBER || meet_sending_count(meet) > 0 ||
+           meet_base(meet, settings()->nodeid) != 0;
 }
 
 static uint16_t pairs_size(const struct query_entry *entry, const struct program_field *field)
@@ -291,7 +302,7 @@ static void pairs_open(struct query_entry *entry, const struct program_field *fi
 {
     struct meet meet;
     (void)field;
-    if (meet_look(entry, &meet) && meet.pairs.pairs_count > 0 && meet.way != WIRE_PAIRS_CLIMB)
+    if (meet_look(entry, &meet) && meet.pairs.groups_length > 0 && meet.way != WIRE_PAIRS_CLIMB)
         trails_lay();
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "join/mote_set.h"
 #include "join/pairs.h"
 #include "query/expressions/vm.h"
 #include "query/program/query_table.h"
@@ -42,35 +43,38 @@ struct values {
  * queries, which moves when a query comes or goes. */
 struct meet {
     struct query_entry *entry;
+    const struct wire_pairs *clause;
     struct program_code condition;
-    const uint8_t *motes; /* two bytes each */
-    uint8_t motes_count, base, delay;
-    uint8_t width;        /* bytes of a row's values without the first */
-    uint8_t way;          /* enum wire_pairs */
-    const uint8_t *hosts; /* all; … */
-    const uint8_t *above; /* those whose mote is farther up than this one, where rows climb; … */
-    const uint8_t *end;   /* … up to here */
-    uint8_t *waiting;     /* struct sending, of sending_count() places */
+    struct mote_set motes; /* whose numbers hosts and pairs are told by */
+    uint8_t own;           /* this mote's; MEET_NO_NUMBER: it has none */
+    uint8_t delay, width;  /* bytes of a row's values without the first */
+    uint8_t way;           /* enum wire_pairs_way */
+    const uint8_t *hosts;  /* all; … */
+    const uint8_t *above;  /* those whose mote is farther up than this one, where rows climb; … */
+    const uint8_t *end;    /* … up to here */
+    uint8_t *waiting;      /* struct sending, of sending_count() places */
     struct pairs pairs;
     uint8_t *values;
 };
 
-static inline uint16_t meet_half(const uint8_t *bytes)
-{
-    return (uint16_t)(bytes[0] | bytes[1] << 8);
-}
+#define MEET_NO_NUMBER 0xFF
+
 /* What a query's pairs are; false: it has none. Rows have no places yet. */
 bool meet_look(struct query_entry *entry, struct meet *meet);
 /* Finds where the rows are; NULL: this mote has no part in it. */
 struct meet_state *meet_open(struct meet *meet);
 /* The host behind the one that begins at `host`. */
 const uint8_t *meet_behind(const uint8_t *host);
-/* The program's number for a mote; motes_count: it has none. */
+/* The program's number for a mote; MEET_NO_NUMBER: hosts and their pairs are others. */
 uint8_t meet_number(const struct meet *meet, uint16_t node);
+/* The other way round, of a number that the program has. */
+uint16_t meet_mote(const struct meet *meet, uint8_t number);
+/* As what the gateway joins rows of a mote, of PAIRS_ROLES. */
+uint8_t meet_base(const struct meet *meet, uint16_t node);
+/* Whether it has all rows, as no mote is said to be in a pair. */
+bool meet_all_come(const struct meet *meet);
 /* Whether this mote needs rows of a mote that have passed as `roles`, for its own pairs. */
 bool meet_needs(const struct meet *meet, uint8_t mote, uint8_t roles);
-/* Whether a host needs rows of a mote that have passed as `roles`; of PAIRS_ROLES, any. */
-bool meet_host_needs(const uint8_t *host, uint8_t mote, uint8_t roles);
 /* Whether a host from `at` on, but for this mote, does. */
 bool meet_needed(const struct meet *meet, const uint8_t *at, uint8_t mote, uint8_t roles);
 /* Hosts to which rows go by ways, of a mote that have passed as `roles`: bit n is the program's

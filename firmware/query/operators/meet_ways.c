@@ -128,7 +128,7 @@ static bool hand_on_to_all(const struct meet *meet, struct sending *sending)
         uint16_t bit = (uint16_t)(1UL << host);
         if (sending->gone & bit || !(sent & bit))
             continue;
-        if (hand_on(meet, sending, meet_half(at)))
+        if (hand_on(meet, sending, meet_mote(meet, *at)))
             sending->gone |= bit;
         else
             all = false;
@@ -218,7 +218,7 @@ static bool is_strange(const uint8_t *record, uint8_t length)
 static bool arrives(struct meet *meet, const struct wire_result *row)
 {
     uint8_t mote = meet_number(meet, row->node), roles = row->values[0] & PAIRS_ROLES;
-    if (meet_open(meet) == NULL || mote == meet->motes_count)
+    if (meet_open(meet) == NULL || mote == MEET_NO_NUMBER)
         return false;
     bool goes_on = meet->way == WIRE_PAIRS_SENT && meet_sent_to(meet, mote, roles, false) != 0,
          is_needed = meet_needs(meet, mote, roles);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query.host import FIRMWARE, TRAPS, build
+from skerry.planner.model import pair_groups
 
 S, T = 1, 2
 PUT, DOUBLED, LATE, STRANGE, FULL = range(5)
 OVER, MORE, NO_ROOM = range(3)
 MOTES = range(1, 5)
+VECTORS = json.loads((FIRMWARE.parent / "protocol" / "vectors" / "pair_groups.json").read_text())
 ROOM = 200
 
 
@@ -28,12 +31,6 @@ class Row(ctypes.Structure):
 
     _pack_ = 1
     _fields_ = (("epoch", ctypes.c_uint32), ("mote", ctypes.c_uint8), ("passed", ctypes.c_uint8))
-
-
-class Pair(ctypes.Structure):
-    """struct pairs_pair."""
-
-    _fields_ = (("s", ctypes.c_uint8), ("t", ctypes.c_uint8))
 
 
 class Window(ctypes.Structure):
@@ -56,8 +53,8 @@ class _At(ctypes.Structure):
 
 class _Pairs(ctypes.Structure):
     _fields_ = (
-        ("rows", ctypes.POINTER(Row)), ("pairs", ctypes.POINTER(Pair)), ("window", Window), ("at", ctypes.POINTER(_At)),
-        ("rows_room", ctypes.c_uint8), ("pairs_count", ctypes.c_uint8),
+        ("rows", ctypes.POINTER(Row)), ("groups", ctypes.POINTER(ctypes.c_uint8)), ("window", Window), ("at", ctypes.POINTER(_At)),
+        ("rows_room", ctypes.c_uint8), ("groups_length", ctypes.c_uint8),
     )  # fmt: skip
 
 
@@ -74,12 +71,20 @@ class Place:
     """A mote that joins. ``met``: (s, its epoch, t, its epoch), as often as they met; ``left``: for how many more there is room."""
 
     def __init__(
-        self, code: Any, pairs: list[tuple[int, int]], window: Window, begin: int = 0, room: int = ROOM
+        self,
+        code: Any,
+        pairs: list[tuple[int, int]] | bytes,
+        window: Window,
+        begin: int = 0,
+        room: int = ROOM,
     ) -> None:
         self._code, self.met = code, Counter[tuple[int, int, int, int]]()
-        self._rows, self._pair = (Row * room)(), (Pair * len(pairs))(*(Pair(s, t) for s, t in pairs))
+        groups = (
+            pairs if isinstance(pairs, bytes) else pair_groups.build(pairs, range(pair_groups.PAIRS_MOTES))
+        )
+        self._rows, self._groups = (Row * room)(), (ctypes.c_uint8 * len(groups))(*groups)
         self._at = _At(begin)
-        self._pairs = _Pairs(self._rows, self._pair, window, ctypes.pointer(self._at), room, len(pairs))
+        self._pairs = _Pairs(self._rows, self._groups, window, ctypes.pointer(self._at), room, len(groups))
         self.left = 2**32
         self._told = _MET(self._meet)
 
@@ -332,6 +337,27 @@ def _around(
     mote, role, at = where
     known = [e for (m, e), roles in drawn.items() if m == mote and roles & role and (m, e) not in lost]
     return max(e for e in known if e <= at), min((e for e in known if e > at), default=None)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
+def test_pairs_are_those_of_golden_bytes(code: Any, vector: dict[str, Any]) -> None:
+    place = Place(code, bytes.fromhex(vector["hex"]), Window(0, 1))
+    for mote in range(pair_groups.PAIRS_MOTES):
+        of = {(S, T)[role] for pair in vector["meaning"] for role in (0, 1) if pair[role] == mote}
+        assert place.put(mote, 5, S | T) == (PUT if of else STRANGE)
+    place.join(6)
+    assert place.met == Counter((s, 5, t, 5) for s, t in vector["meaning"])
+
+
+@given(st.binary(min_size=1, max_size=20))
+def test_pairs_are_those_of_any_bytes(code: Any, told: bytes) -> None:
+    place = Place(code, told, Window(0, 1))
+    for mote in {byte % pair_groups.PAIRS_MOTES for byte in told}:
+        place.put(mote, 5, S | T)
+    place.join(6)
+    assert place.met == Counter(
+        (s, 5, t, 5) for s, t in pair_groups.parse(told, range(pair_groups.PAIRS_MOTES))
+    )
 
 
 def test_numbers_go_round(code: Any) -> None:

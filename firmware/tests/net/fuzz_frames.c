@@ -9,6 +9,7 @@
 
 #include "drivers/radio.h"
 #include "host.h"
+#include "join/pairs.h"
 #include "kernel/clock.h"
 #include "kernel/kernel.h"
 #include "lib/cobs.h"
@@ -135,30 +136,37 @@ static uint8_t nomination(uint8_t *data)
     struct wire_program_field fields[] = {{.format = WIRE_FORMAT_U8, .code_length = sizeof roles},
                                           {.format = WIRE_FORMAT_I16, .code_length = sizeof code},
                                           {.aggregate = WIRE_AGGREGATE_PAIRS}};
+    /* This mote, 0 or 7, has one of the first numbers in most of these sets. */
+    uint8_t sets[12], motes = (uint8_t)(2 + below(3)), base = (uint8_t)below(3);
+    for (uint8_t i = 0; i < motes + 2 * base; i++)
+        sets[i] = (uint8_t)below(below(4) ? 128 : 256);
+    if (below(8))
+        sets[0] = (uint8_t)below(4);
+    sets[me / 7] |= 1;
     struct wire_pairs pairs = {.rows = (uint8_t)below(4),
                                .epochs = (uint16_t)below(5),
                                .delay = (uint8_t)(1 + below(4)),
-                               .motes = (uint8_t)(1 + below(4)),
                                .width = 2,
-                               .base = (uint8_t)below(3),
                                .condition = below(2) ? sizeof later : 0,
-                               .way = (uint8_t)below(3)};
+                               .way = (uint8_t)below(3),
+                               .motes = motes,
+                               .s = base,
+                               .t = base};
     uint8_t clause[64], length = sizeof pairs;
     memcpy(clause, &pairs, sizeof pairs);
     memcpy(clause + length, later, pairs.condition);
     length = (uint8_t)(length + pairs.condition);
-    for (uint8_t i = 0; i < pairs.motes; i++, length = (uint8_t)(length + 2)) {
-        uint16_t mote = i ? (uint16_t)below(20) : me;
-        memcpy(clause + length, &mote, sizeof mote);
-    }
+    memcpy(clause + length, sets, motes + 2U * base);
+    length = (uint8_t)(length + motes + 2 * base);
     for (uint32_t hosts = below(3); hosts; hosts--) {
-        struct wire_pairs_host host = {below(2) ? me : (uint16_t)below(20), (uint8_t)below(24),
-                                       (uint8_t)(1 + below(2)),
-                                       below(2) ? WIRE_NO_HOST : (uint8_t)below(3)};
+        struct wire_pairs_host host = {(uint8_t)below(below(32) ? 3 : 256), (uint8_t)below(24),
+                                       (uint8_t)(1 + below(5))};
         memcpy(clause + length, &host, sizeof host);
         length = (uint8_t)(length + sizeof host);
-        for (uint8_t i = 0; i < 2 * host.pairs; i++)
-            clause[length++] = (uint8_t)(below(below(32) ? pairs.motes : 256) | below(2) << 7);
+        bool relayed = !below(3);
+        for (uint8_t i = 0; i < host.groups; i++)
+            clause[length++] = (uint8_t)(below(below(32) ? 4 : 64) |
+                                         (relayed && i < 2 ? 0 : 1 + below(3)) * PAIRS_MOTES);
     }
     fields[2].code_length = length;
     uint8_t *at = data;

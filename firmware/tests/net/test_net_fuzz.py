@@ -31,7 +31,7 @@ def fuzzer() -> Path:
         # Rows lie in the log of what is stored.
         if path != FIRMWARE / "boards" / "host" / "rowstore.c"
     ]
-    sources += [f"join/{name}.c" for name in ("pairs", "summary", "far_roots", "search")]
+    sources += [f"join/{name}.c" for name in ("mote_set", "pairs", "summary", "far_roots", "search")]
     # Whole or not at all: tests side by side build it, too.
     registry, fresh = (BUILD / f"fuzz_frames.{os.getpid()}{suffix}" for suffix in (".c", ""))
     subprocess.run(

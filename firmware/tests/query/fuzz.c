@@ -188,31 +188,34 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
         return put_field(bytes, at, 0, kind, &route, sizeof route);
     }
     case WIRE_AGGREGATE_PAIRS: {
+        /* Motes 5 to 9, of which 7 is this one. */
+        const uint8_t later[] = {WIRE_OP_STORED, 0x01, WIRE_OP_STORED, 0x11, WIRE_OP_GT},
+                      sets[] = {0x60, 0x07, (uint8_t)below(128), 0x81, (uint8_t)below(128)};
         struct wire_pairs pairs = {(uint8_t)below(4),
                                    (uint16_t)below(5),
                                    (uint8_t)(1 + below(3)),
-                                   (uint8_t)(2 + below(3)),
                                    (uint8_t)below(9),
-                                   (uint8_t)below(3),
-                                   5,
-                                   (uint8_t)below(4)};
-        const uint8_t later[] = {WIRE_OP_STORED, 0x01, WIRE_OP_STORED, 0x11, WIRE_OP_GT};
+                                   sizeof later,
+                                   (uint8_t)below(4),
+                                   2,
+                                   1,
+                                   2};
         memcpy(code, &pairs, sizeof pairs);
         length = sizeof pairs;
         memcpy(&code[length], later, sizeof later);
         length = (uint8_t)(length + sizeof later);
-        for (uint8_t i = 0; i < pairs.motes; i++, length = (uint8_t)(length + 2)) {
-            code[length] = (uint8_t)(5 + i);
-            code[length + 1] = 0;
-        }
+        memcpy(&code[length], sets, sizeof sets);
+        length = (uint8_t)(length + sizeof sets);
         for (uint8_t hosts = (uint8_t)below(3); hosts > 0 && length < CODE_MAXIMUM - 7; hosts--) {
-            struct wire_pairs_host host = {below(2) ? 7 : 9, (uint8_t)below(24),
-                                           (uint8_t)(1 + below(2)),
-                                           below(2) ? WIRE_NO_HOST : (uint8_t)below(3)};
+            struct wire_pairs_host host = {below(2) ? 2 : 4, (uint8_t)below(24),
+                                           (uint8_t)(1 + below(4))};
             memcpy(&code[length], &host, sizeof host);
             length = (uint8_t)(length + sizeof host);
-            for (uint8_t i = 0; i < 2 * host.pairs; i++)
-                code[length++] = (uint8_t)(below(pairs.motes) | below(2) << 7);
+            bool relayed = !below(3);
+            for (uint8_t i = 0; i < host.groups; i++)
+                code[length++] =
+                    (uint8_t)(below(below(16) ? 5 : 64) |
+                              (relayed && i < 2 ? 0 : 1 + below(3)) * WIRE_PAIRS_MOTES);
         }
         return put_field(bytes, at, 0, kind, code, length);
     }

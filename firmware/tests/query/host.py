@@ -16,6 +16,7 @@ QUERY = (
     *sorted((FIRMWARE / "lib").glob("*.c")),
     FIRMWARE / "index" / "point.c",
     FIRMWARE / "index" / "halving.c",
+    FIRMWARE / "join" / "mote_set.c",
     FIRMWARE / "join" / "pairs.c",
     FIRMWARE / "kernel" / "kernel.c",
     FIRMWARE / "net" / "routing" / "neighbours.c",

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
 from skerry.ingest.joined_rows import JoinedRows
+from skerry.planner.model import pair_groups
 from skerry.planner.model.pairing import clause_of, delay_ms, pairs_clause
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry_protocol import codec, codes, limits, programs, records
+from skerry_protocol import codec, codes, limits, mote_sets, programs, records
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, StoredField, constant, instruction
 from skerry_protocol.codes import Aggregate, PacketType
@@ -48,25 +49,29 @@ def clause(
     way: codes.PairsWay = codes.PairsWay.CLIMB,
     passed: Mapping[int, tuple[int, set[int]]] | None = None,
 ) -> bytes:
-    """The code of a PAIRS; ``hosts``: the deepest first. ``passed``: by host the place of the one that passes rows on to it, and whose."""
-    ordered = [*base, *(mote for mote in motes if mote not in base)]
+    """The code of a PAIRS; ``hosts``: the deepest first. ``passed``: by host the place of the one that passes rows on to it, and whose.
+    ``motes``: of pairs, or more; of ``base`` the gateway has pairs, too, in either role."""
+    ordered = sorted({*motes, *hosts}) if hosts else []
+    sets = [mote_sets.build(ordered), mote_sets.build(base), mote_sets.build(base)]
     head = {
         "rows": rows,
         "epochs": epochs,
         "delay": DELAY,
-        "motes": len(ordered),
         "width": width,
-        "base": len(base),
+        "condition": len(condition),
         "way": way,
+        **dict(zip(("motes", "s", "t"), map(len, sets), strict=True)),
     }
-    code = bytes(programs.Pairs.build({**head, "condition": len(condition)})) + condition
-    code += b"".join(struct.pack("<H", mote) for mote in ordered)
+    code = bytes(programs.Pairs.build(head)) + condition + b"".join(sets)
     for host, pairs in hosts.items():
-        by, whose = (passed or {}).get(host, (limits.NO_HOST, set()))
-        code += bytes(programs.PairsHost.build({"host": host, "rows": room, "pairs": len(pairs), "by": by}))
-        code += bytes(
-            ordered.index(mote) | (limits.BY_HOST if mote in whose else 0) for pair in pairs for mote in pair
-        )
+        by, whose = (passed or {}).get(host, (None, set()))
+        groups = pair_groups.build(pairs, ordered)
+        if by is not None:
+            # Those of other hosts' pairs come from there, too, but not here.
+            whose = whose.intersection(mote for pair in pairs for mote in pair)
+            groups = bytes([by, *map(ordered.index, sorted(whose))]) + groups
+        head_of = {"host": ordered.index(host), "rows": room, "groups": len(groups)}
+        code += bytes(programs.PairsHost.build(head_of)) + groups
     return code
 
 
@@ -517,7 +522,7 @@ def test_no_answer_is_wrong_where_rows_pass_their_host(
     assert isinstance(told, QueryPlan)
     assert told.pairing is not None
     pairs, first = [(2, 3), (3, 2), (2, 2)], BEGIN // PERIOD
-    placed = clause_of(told.pairing, told.period_ms, (2, 3), hosts=[(OWN, 60, pairs)])
+    placed = clause_of(told.pairing, told.period_ms, hosts=[(OWN, 60, pairs)])
     query = merge([replace(told, clauses=(placed,))])
     gateway, mote = JoinedRows(query), Mote(query_library)
     mote.synchronise(BEGIN - 0.5)
@@ -558,6 +563,7 @@ def test_no_answer_is_wrong_where_rows_pass_their_host(
 
 
 GOOD = clause([2, 3], {OWN: [(2, 3)]}, rows=1)
+RELAYED = [clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={9: (by, {2})}) for by in (1, 0, 2, 16)]
 
 
 @pytest.mark.parametrize(
@@ -570,18 +576,24 @@ GOOD = clause([2, 3], {OWN: [(2, 3)]}, rows=1)
         clause([2, 3], {OWN: [(2, 3)]}, rows=1, width=25),
         clause([2, 3], {OWN: [(2, 3)]}, rows=1, condition=instruction(Op.ATTR, BY_NAME["temp"].number)),
         clause([2, 3], {OWN: [(2, 3)]}, rows=1, condition=instruction(Op.GT)),
-        GOOD[:-1] + b"\x02",
+        GOOD[:-1] + b"\x83",
+        GOOD[:-5] + b"\x03" + GOOD[-4:],
         GOOD[:3] + b"\x00" + GOOD[4:],
-        GOOD[:8] + b"\x03" + GOOD[9:],
-        clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={9: (0, {2})}),
+        GOOD[:6] + b"\x03" + GOOD[7:],
+        GOOD[:8] + b"\xff" + GOOD[9:],
+        *RELAYED[1:],
         clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={8: (0, {2})}),
-        clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={9: (2, {2})}),
     ],
-    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no delay", "no such way",
-         "by itself", "by one before", "by none of them"],
+    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no such host",
+         "no delay", "no such way", "sets too long", "by itself", "by none of them", "by none that may be", "by one before"],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(mote: Mote, code: bytes) -> None:
     assert mote.install(joining(code), QUERY) == REFUSED
+
+
+@pytest.mark.parametrize("code", [GOOD, RELAYED[0], clause(range(2, 66), {9: [(2, 65)]}, rows=1)])
+def test_what_differs_from_these_by_little_is_taken(mote: Mote, code: bytes) -> None:
+    assert mote.install(joining(code), QUERY) == COMPLETE
 
 
 @pytest.mark.parametrize(("pairs", "rows", "width"), [(4, 3, 2), (32, 3, 2)])

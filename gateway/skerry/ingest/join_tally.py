@@ -1,5 +1,5 @@
-"""What a join of motes' rows comes to, counted as it comes up: rows of motes all of whose rows come, what others say of theirs, and answers
-of each pair."""
+"""What a join of motes' rows comes to, counted as it comes up: rows of motes all of whose rows in a role come, what motes say of others,
+and answers of each pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Name = tuple[int, int, int, int]
 class JoinTally:
     """Of one mote query, of epochs behind the one in which something came first: that one would count more than its like."""
 
-    def __init__(self, pairs: Collection[Pair], complete: Collection[int]) -> None:
+    def __init__(self, pairs: Collection[Pair], complete: Collection[Role]) -> None:
         self._pairs, self._complete = tuple(pairs), frozenset(complete)
         self._first: int | None = None
         self._until = 0
@@ -52,7 +52,7 @@ class JoinTally:
             self._told[mote, epoch] = epochs, s, t
 
     def settle(self, until: int, rows: Iterable[tuple[int, str, int]] = ()) -> None:
-        """All of epochs before that one is there; ``rows``: by mote, role and epoch, of motes all of whose rows come."""
+        """All of epochs before that one is there; ``rows``: by mote, role and epoch, where all of these come."""
         if self._first is None or until <= self._until:
             return
         for mote, role, epoch in rows:
@@ -66,7 +66,7 @@ class JoinTally:
         """Up to now."""
         epochs = max(0, self._until - 1 - self._first) if self._first is not None else 0
         roles = {(mote, role) for pair in self._pairs for mote, role in zip(pair, "st", strict=True)}
-        rows = {role: self._rows[role] for role in roles if role[0] in self._complete}
+        rows = {role: self._rows[role] for role in roles & self._complete}
         told: dict[Role, tuple[int, int]] = {}
         for (mote, _), (of, *had) in self._told.items():
             for name, count in zip("st", had, strict=True):

@@ -12,7 +12,7 @@ there are too few epochs for more rows.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,12 +21,12 @@ import numpy as np
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr
 from skerry.ingest.join_tally import JoinTally
+from skerry.joins.placement.learning import Role
+from skerry.planner.model.pair_groups import S, T
 from skerry.planner.model.pairing import (
     BEHIND,
     CLIMB_MS,
     HOST,
-    S,
-    T,
     carried_columns,
     hosts_of,
     missing,
@@ -85,10 +85,11 @@ class JoinedRows:
         #: By pair the mote that joins it.
         self._host = {pair: host for host, (_, pairs) in hosts_of(clause).items() for pair in pairs}
         self._pairs = [*clause.pairs, *sorted(self._host.keys() - self._base)]
-        self._of_base = {mote for pair in self._base for mote in pair}
-        #: Pairs of motes all of whose rows come.
-        self._known = {pair for pair in self._pairs if self._of_base.issuperset(pair)}
-        self._hosted = {mote for pair in self._host for mote in pair} - self._of_base
+        #: As what rows of which motes come, as the gateway joins them, and as what they end at hosts.
+        self._of_base = _roles(self._base)
+        self._hosted = _roles(self._host) - self._of_base
+        #: Pairs all of whose rows come.
+        self._known = {pair for pair in self._pairs if self._of_base.issuperset(_roles([pair]))}
         formats = [column.format for column in carried_columns(clause, self.query.where)]
         self._layout = struct.Struct("<" + "".join(one.letter for one in formats))
         self.layout = struct.Struct("<" + "".join(column.format.letter for column in self.query.columns))
@@ -170,7 +171,8 @@ class JoinedRows:
         if body.epoch not in known:
             shown = _nulled(values[1:], body.nulls >> 1)
             known[body.epoch] = Row(body.node, body.epoch, values[0], shown, body.nulls >> RESULT_NONE_BEFORE)
-            self.strays += body.node in self._hosted
+            had = {(body.node, name) for name, role in _ROLES.items() if values[0] & role}
+            self.strays += bool(had & self._hosted) and not had & self._of_base
 
     def due(self, query: int, now_ms: int) -> tuple[int, list[Result]]:
         """What meets of epochs that are over now, and up to which epoch that is; :meth:`done` says that it is kept."""
@@ -227,10 +229,10 @@ class JoinedRows:
 
     def _passed(self, since: int, until: int) -> Iterator[tuple[int, str, int]]:
         """Rows of these epochs, as what they have passed."""
-        for node in self._rows.keys() & self._of_base:
-            for row in self._rows[node].values():
-                if since <= row.epoch < until:
-                    yield from ((node, name, row.epoch) for name, role in _ROLES.items() if row.passed & role)
+        for node, name in self._of_base:
+            for row in self._rows.get(node, {}).values():
+                if since <= row.epoch < until and row.passed & _ROLES[name]:
+                    yield node, name, row.epoch
 
     def _meets(self, pair: tuple[int, int], until: int) -> Iterator[tuple[Row, Row]]:
         """Two rows of which at least one has come here: of others its host has joined what it could."""
@@ -281,6 +283,11 @@ class JoinedRows:
         columns = {leaf: _vector([self._value(leaf, s, t) for s, t in met]) for leaf in leaves}
         truth = Evaluator(columns, np.zeros(len(met), np.int64)).truth(self._condition, self.query.period_ms)
         return [pair for pair, true in zip(met, truth, strict=True) if true]
+
+
+def _roles(pairs: Iterable[tuple[int, int]]) -> set[Role]:
+    """As what their motes are in them."""
+    return {(mote, name) for pair in pairs for mote, name in zip(pair, _ROLES, strict=True)}
 
 
 def _key(s: Row, t: Row) -> tuple[int, int, int, int]:

@@ -20,10 +20,12 @@ from skerry.joins.placement.relays import Relays
 from skerry.joins.placement.trees import Tree
 from skerry.planner.cost.join_prices import prices
 from skerry.planner.model.clause import Clause
+from skerry.planner.model.pair_groups import groups
 from skerry.planner.model.pairing import (
     IN_NETWORK,
     Pairing,
     clause_of,
+    named,
     with_pairs,
 )
 from skerry.planner.model.plans import QueryPlan
@@ -38,7 +40,7 @@ from skerry.service.pair_room import HOSTS_MAXIMUM, Room, rows_of
 from skerry.service.pair_ways import Way, Ways, carried_rows, rows_by, senders
 from skerry.sql.join_strategies import NAIVE
 from skerry_protocol.codes import PairsWay
-from skerry_protocol.limits import PROGRAM_MAXIMUM
+from skerry_protocol.limits import PAIRS_MOTES, PROGRAM_MAXIMUM
 from skerry_protocol.programs import PairsHost
 
 #: Bytes for the rows of pairs that one mote joins: beside them its program and a plain query's are to have room.
@@ -291,31 +293,41 @@ def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
     """What motes are told of that, and what of it has room in a program."""
     pairing = plan.pairing
     assert pairing is not None
-    left = PROGRAM_MAXIMUM - program_size(
-        merge([replace(plan, clauses=with_pairs(clause_of(pairing, plan.period_ms), plan.clauses))])
-    )
-    hosts, base, relays = dict(placed.hosts), dict(placed.base), placed.relays
-    while hosts and _program_bytes(hosts, base) > left:
-        fewest = min(hosts, key=lambda host: len(hosts[host]))
-        # To whom it passes rows on there would be other ways, for which there may be no room.
-        gone = [host for host in hosts if host == fewest or fewest in relays.before(host)]
-        for host in gone:
-            base |= dict.fromkeys(hosts.pop(host), "a query's program has no room for more pairs")
-        relays = relays.without(gone)
-    of_base = sorted({mote for pair in base for mote in pair})
-    of_hosts = {mote for pairs in hosts.values() for pair in pairs for mote in pair}
-    motes = [*of_base, *sorted(of_hosts.difference(of_base))]
-    if pairing.strategy == NAIVE or (not hosts and 2 * len(motes) > left):
-        # All rows come; those of motes without a partner are of no pair.
-        motes, of_base = [], []
-    # Those to whom others pass rows on come before these.
-    order = sorted(hosts, key=lambda host: -len(relays.before(host)))
-    told = [(host, rows_of(pairing, plan.period_ms, hosts[host]), hosts[host]) for host in order]
-    made = clause_of(pairing, plan.period_ms, motes, len(of_base), told, sorted(base), relays.of)
-    return made, replace(placed, hosts=hosts, base=base, relays=relays)
+    empty = clause_of(pairing, plan.period_ms)
+    size = program_size(merge([replace(plan, clauses=with_pairs(empty, plan.clauses))]))
+    most = PROGRAM_MAXIMUM - size + len(empty.values)
+
+    def told(here: Places, *, all_come: bool = False) -> Clause:
+        # Those to whom others pass rows on come before these.
+        order = sorted(here.hosts, key=lambda host: -len(here.relays.before(host)))
+        hosts = [
+            (host, rows_of(pairing, plan.period_ms, here.hosts[host]), here.hosts[host]) for host in order
+        ]
+        return clause_of(pairing, plan.period_ms, hosts, sorted(here.base), here.relays.of, all_come=all_come)
+
+    while placed.hosts and not (_has_numbers(placed) and len(told(placed).values) <= most):
+        placed = _without_dearest(placed)
+    # Where all rows come, those of motes without a partner are of no pair.
+    all_come = pairing.strategy == NAIVE or len(told(placed).values) > most
+    return told(placed, all_come=all_come), placed
 
 
-def _program_bytes(hosts: Mapping[int, Sequence[Pair]], base: Mapping[Pair, str]) -> int:
-    """Of a program, for its motes and pairs."""
-    motes = {mote for pairs in (*hosts.values(), list(base)) for pair in pairs for mote in pair}
-    return 2 * len(motes) + sum(int(PairsHost.sizeof()) + 2 * len(pairs) for pairs in hosts.values())
+def _has_numbers(placed: Places) -> bool:
+    """Whether a program can name all motes that hosts are told of."""
+    return len(named((host, 0, pairs) for host, pairs in placed.hosts.items())) <= PAIRS_MOTES
+
+
+def _without_dearest(placed: Places) -> Places:
+    """The gateway joins the pairs of the host that takes most bytes for each of its pairs."""
+
+    def bytes_for_each(host: int) -> float:
+        pairs = placed.hosts[host]
+        return (int(PairsHost.sizeof()) + sum(map(len, groups(pairs)))) / len(pairs)
+
+    dearest = max(placed.hosts, key=lambda host: (bytes_for_each(host), host))
+    # To whom it passes rows on there would be other ways, for which there may be no room.
+    gone = [host for host in placed.hosts if host == dearest or dearest in placed.relays.before(host)]
+    why = "a query's program has no room for more pairs"
+    base = {**placed.base, **{pair: why for host in gone for pair in placed.hosts[host]}}
+    kept = {host: pairs for host, pairs in placed.hosts.items() if host not in gone}
+    return replace(placed, hosts=kept, base=base, relays=placed.relays.without(gone))

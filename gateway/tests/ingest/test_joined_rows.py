@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from skerry.ingest.joined_rows import JoinedRows
-from skerry.planner.model.pairing import HOST, S, T, clause_of, numbered
+from skerry.planner.model.pair_groups import S, T
+from skerry.planner.model.pairing import HOST, clause_of, numbered
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
@@ -31,9 +32,9 @@ def joining(rows: int, at_a_mote: bool = False) -> JoinedRows:
     assert isinstance(told, QueryPlan)
     assert told.pairing is not None
     if at_a_mote:
-        placed = clause_of(told.pairing, told.period_ms, (2, 3, 1), hosts=[(1, 40, [(3, 2), (1, 2)])])
+        placed = clause_of(told.pairing, told.period_ms, hosts=[(1, 40, [(3, 2), (1, 2)])])
     else:
-        placed = clause_of(told.pairing, told.period_ms, (2, 3), base=2, pairs=[(3, 2)])
+        placed = clause_of(told.pairing, told.period_ms, pairs=[(3, 2)])
     return JoinedRows(merge([replace(told, clauses=(placed,))]))
 
 
@@ -104,7 +105,7 @@ def test_rows_say_which_mote_has_joined_them() -> None:
     )
     assert isinstance(told, QueryPlan)
     assert told.pairing is not None
-    placed = clause_of(told.pairing, told.period_ms, (2, 3), hosts=[(1, 40, [(3, 2)])])
+    placed = clause_of(told.pairing, told.period_ms, hosts=[(1, 40, [(3, 2)])])
     gateway = JoinedRows(merge([replace(told, clauses=(placed,))]))
     numbers = 4 << JOINED_NUMBER
     gateway.joined(codec.Joined(QUERY, 3, 10, numbers, 2, 10, numbers, struct.pack("<2h", 20, 20)))

@@ -485,7 +485,7 @@ def test_what_is_learnt_outlives_a_restart_and_costs_are_by_it(peer: RootPeer, t
             "joined at base, as by estimate nothing takes fewer bytes than to join at the base; placed anew by what is counted while "
             "it runs",
         )
-        tally = JoinTally([(5, 6)], {5, 6})
+        tally = JoinTally([(5, 6)], {(5, "s"), (6, "t")})
         tally.came(99)
         rows = [(mote, role, epoch) for mote, role in ((5, "s"), (6, "t")) for epoch in range(100, 160)]
         tally.settle(160, rows)
@@ -527,7 +527,7 @@ def test_where_motes_are_to_send_all_it_is_learnt_of_them(peer: RootPeer, tmp_pa
         assert told["runs"] == "naive"
         costs = {one["strategy"]: one["cost"] for one in told["strategies"]}
         assert costs["naive"] > costs["at base"]
-        tally = JoinTally([(5, 6)], {5, 6})
+        tally = JoinTally([(5, 6)], {(5, "s"), (6, "t")})
         tally.came(99)
         tally.settle(160, [(5, "s", epoch) for epoch in range(100, 160)])
         learning = gateway.pairs.learn(query.plan, tally)

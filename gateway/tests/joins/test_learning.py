@@ -25,7 +25,7 @@ PAIRS = ((1, 2), (1, 3))
 
 def tallied(chance: random.Random, epochs: int, s: float, t: float, pair: float) -> JoinTally:
     """Rows of these shares; windows are of the same epoch, so that w is a half: each of both meets the other once."""
-    tally = JoinTally(PAIRS, {1, 2, 3})
+    tally = JoinTally(PAIRS, {(mote, role) for mote in (1, 2, 3) for role in "st"})
     tally.came(99)
     rows = {
         (mote, role, epoch)

@@ -22,8 +22,9 @@ from skerry.planner.model.pairing import clause_of, hosts_of, state_bytes
 from skerry.service.pair_costs import cost_of, plan_of
 from skerry.service.pair_places import places
 from skerry.service.pair_ways import Ways, carried_rows
+from skerry_protocol import mote_sets
 from skerry_protocol.codes import PairsWay
-from skerry_protocol.limits import BY_HOST, NO_HOST
+from skerry_protocol.limits import PAIRS_MOTES
 from skerry_protocol.programs import Pairs, PairsHost
 
 PLAN = planned(f"{JOIN} JOIN IN NETWORK")
@@ -40,43 +41,48 @@ def hosted(found: Drawn, draw: st.DataObject) -> dict[Pair, int]:
 def told(hosts: dict[int, list[Pair]], relays: Relays) -> bytes:
     """The code that motes have."""
     assert PLAN.pairing is not None
-    motes = sorted({mote for pairs in hosts.values() for pair in pairs for mote in pair})
     order = sorted(hosts, key=lambda host: -len(relays.before(host)))
-    made = clause_of(
-        PLAN.pairing, 10_000, motes, 0, [(host, 1, hosts[host]) for host in order], relays=relays.of
-    )
-    assert {host: list(pairs) for host, (_, pairs) in hosts_of(made).items()} == hosts
+    made = clause_of(PLAN.pairing, 10_000, [(host, 1, hosts[host]) for host in order], relays=relays.of)
+    assert {host: list(pairs) for host, (_, pairs) in hosts_of(made).items()} == {
+        host: sorted(pairs) for host, pairs in hosts.items()
+    }
     return bytes(made.values)
 
 
-def received(code: bytes) -> Counter[tuple[int, int, int]]:
-    """By producer, role and host how often the host has a row that passes in this role alone, as motes read their program."""
+def read(code: bytes) -> tuple[list[int], list[tuple[int, bytes]]]:
+    """Motes by their numbers; hosts, by theirs, and the bytes of their groups."""
     head = Pairs.parse(code)
     at = Pairs.sizeof() + head.condition
-    motes = [int.from_bytes(code[at + 2 * i : at + 2 * i + 2], "little") for i in range(head.motes)]
-    at += 2 * head.motes
+    motes = mote_sets.parse(code[at : at + head.motes])
+    at += head.motes + head.s + head.t
     hosts = []
     while at < len(code):
         one = PairsHost.parse(code[at:])
         at += PairsHost.sizeof()
-        hosts.append((one.host, one.by, code[at : at + 2 * one.pairs]))
-        at += 2 * one.pairs
+        hosts.append((one.host, code[at : at + one.groups]))
+        at += one.groups
+    return motes, hosts
+
+
+def received(code: bytes) -> Counter[tuple[int, int, int]]:
+    """By producer, role and host how often the host has a row that passes in this role alone, as motes read their program."""
+    motes, hosts = read(code)
 
     def goes(producer: int, role: int) -> Iterator[tuple[int, int]]:
         """From whom to whom; hosts that pass rows on stand behind those to which they do."""
         passing: set[int] = set()
-        for place, (host, by, pairs) in enumerate(hosts):
-            needs = producer in [motes[number & ~BY_HOST] for number in pairs[role::2]]
+        for place, (host, groups) in enumerate(hosts):
+            passed = [byte for byte in groups if byte < PAIRS_MOTES]
+            needs = any(byte % PAIRS_MOTES == producer and byte // PAIRS_MOTES >> role & 1 for byte in groups)
             if host == producer or not (needs or place in passing):
                 continue
-            flagged = any(number & BY_HOST and motes[number & ~BY_HOST] == producer for number in pairs)
-            if flagged:
-                assert place < by < len(hosts)
-                passing.add(by)
-            yield (hosts[by][0] if flagged else producer), host
+            if flagged := producer in passed[1:]:
+                assert place < passed[0] < len(hosts)
+                passing.add(passed[0])
+            yield (hosts[passed[0]][0] if flagged else producer), host
 
     found = Counter[tuple[int, int, int]]()
-    for producer, role in product(motes, (0, 1)):
+    for producer, role in product(range(len(motes)), (0, 1)):
         hops = list(goes(producer, role))
         have = {producer}
         while True:
@@ -84,7 +90,7 @@ def received(code: bytes) -> Counter[tuple[int, int, int]]:
             if not new:
                 break
             for _, host in new:
-                found[producer, role, host] += 1
+                found[motes[producer], role, motes[host]] += 1
                 have.add(host)
         assert {host for _, host in hops} <= have, "whoever passes a row on has it"
     return found
@@ -185,21 +191,13 @@ def test_hosts_pass_on_what_they_have_room_for(found: Drawn, unit: str, room: in
     if hosts:
         assert set(received(told(hosts, made.relays)).values()) <= {1}
         code = told(hosts, made.relays)
-        assert bool(made.relays.of) == any(PairsHost.parse(code[at:]).by != NO_HOST for at in _headers(code))
-
-
-def _headers(code: bytes) -> Iterator[int]:
-    head = Pairs.parse(code)
-    at = Pairs.sizeof() + head.condition + 2 * head.motes
-    while at < len(code):
-        yield at
-        at += PairsHost.sizeof() + 2 * PairsHost.parse(code[at:]).pairs
+        assert bool(made.relays.of) == any(groups[0] < PAIRS_MOTES for _, groups in read(code)[1])
 
 
 def test_a_host_that_passes_rows_on_has_room_for_them() -> None:
     assert PLAN.pairing is not None
     hosts = [(2, 5, [(4, 2)]), (3, 5, [(4, 3)])]
-    alone = clause_of(PLAN.pairing, 10_000, (2, 3, 4), 0, hosts)
-    passed = clause_of(PLAN.pairing, 10_000, (2, 3, 4), 0, hosts, relays={2: (3, frozenset({4}))})
+    alone = clause_of(PLAN.pairing, 10_000, hosts)
+    passed = clause_of(PLAN.pairing, 10_000, hosts, relays={2: (3, frozenset({4}))})
     # 8 rows wait in place of those of 5 epochs, 13 bytes and a value each.
     assert state_bytes(passed) - state_bytes(alone) == 3 * (13 + PLAN.pairing.width)

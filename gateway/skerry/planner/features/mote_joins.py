@@ -11,6 +11,7 @@ from dataclasses import replace
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, Kind, conjuncts, render
+from skerry.planner.model.pair_groups import S, T
 from skerry.planner.model.pairing import (
     AT_ANCESTOR,
     AT_BASE,
@@ -20,8 +21,6 @@ from skerry.planner.model.pairing import (
     NUMBERED,
     WAYS_PERIOD_MS,
     Pairing,
-    S,
-    T,
     answered_ms,
     clause_of,
     delay,

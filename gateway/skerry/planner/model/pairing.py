@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from skerry.expressions.assembler import assemble
 from skerry.expressions.build import attribute, constant_of, stored
 from skerry.expressions.expression import Expr, Kind
 from skerry.joins.placement.estimates import Estimates
+from skerry.planner.model import pair_groups
 from skerry.planner.model.clause import Clause
+from skerry.planner.model.pair_groups import S, T
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry.sql.join_strategies import NAIVE
+from skerry_protocol import mote_sets
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op
 from skerry_protocol.codes import Aggregate, PairsWay
-from skerry_protocol.limits import BY_HOST, NO_HOST
+from skerry_protocol.limits import PAIRS_MOTES
 from skerry_protocol.programs import Pairs, PairsHost
 
 #: What two rows that have met say together, told apart from fields of either, which are those of 0 and of 1: the mote that has joined them,
@@ -28,7 +31,6 @@ BEHIND = tuple(stored(_OF_BOTH | 1 + side, f"epochs behind, {side}", 0, 0, 2**31
 NUMBERED = 3
 #: The first column that motes carry up: as what a row has passed.
 ROLES = ValueFormat.U8
-S, T = 1, 2
 #: Where a row's number in each role stands beside them. It is 0 for the first since its mote started, then goes round from 1 to this.
 _NUMBER_BIT, _CYCLE = {S: 2, T: 5}, 7
 #: Rows climb to the root in the second after their sample, and what fails is sent again in the nine after that. By ways they come in cells
@@ -153,41 +155,52 @@ def over_ms(clauses: Iterable[Clause], period_ms: int) -> int:
     return max(found, default=0)
 
 
+#: Of a mote that joins: which it is, rows that it has room for, and its pairs.
+Host = tuple[int, int, Sequence[tuple[int, int]]]
+
+
 def clause_of(
     pairing: Pairing,
     period_ms: int,
-    motes: Sequence[int] = (),
-    base: int = 0,
-    hosts: Iterable[tuple[int, int, Sequence[tuple[int, int]]]] = (),
-    pairs: Iterable[tuple[int, int]] = (),
+    hosts: Sequence[Host] = (),
+    pairs: Collection[tuple[int, int]] = (),
     relays: Mapping[int, tuple[int, frozenset[int]]] | None = None,
+    *,
+    all_come: bool = False,
 ) -> Clause:
-    """What motes are told: ``hosts``, the deepest in the tree first, each with the rows that it has room for and its pairs; of the
-    ``motes`` the first ``base`` have ``pairs`` that the gateway joins. ``relays``: by host the one that passes rows on to it, which
-    stands behind it, and whose."""
+    """What motes are told: ``hosts``, the deepest in the tree first; ``pairs`` that the gateway joins. ``relays``: by host the one that
+    passes rows on to it, which stands behind it, and whose. ``all_come``: all motes' rows are to come, also those that are in no pair."""
     code = assemble(pairing.condition) if pairing.condition is not None else b""
-    head = Pairs.build(
-        {
-            "rows": pairing.rows,
-            "epochs": pairing.epochs,
-            "delay": delay(period_ms, pairing.way),
-            "motes": len(motes),
-            "width": pairing.width,
-            "base": base,
-            "condition": len(code),
-            "way": pairing.way,
-        }
-    )
-    told = bytes(head) + code + b"".join(mote.to_bytes(2, "little") for mote in motes)
-    hosts, relays = list(hosts), relays or {}
-    at = {host: place for place, (host, _, _) in enumerate(hosts)}
+    motes = named(hosts)
+    sets = [motes, *((() if all_come else {pair[at] for pair in pairs}) for at in (0, 1))]
+    told_sets = [mote_sets.build(one) for one in sets]
+    head = {
+        "rows": pairing.rows,
+        "epochs": pairing.epochs,
+        "delay": delay(period_ms, pairing.way),
+        "width": pairing.width,
+        "condition": len(code),
+        "way": pairing.way,
+        **dict(zip(("motes", "s", "t"), map(len, told_sets), strict=True)),
+    }
+    told = bytes(Pairs.build(head)) + code + b"".join(told_sets)
+    places, relays = [host for host, _, _ in hosts], relays or {}
     for host, rows, own in hosts:
-        by, whose = relays.get(host, (None, frozenset[int]()))
-        passed = NO_HOST if by is None else at[by]
-        told += bytes(PairsHost.build({"host": host, "rows": rows, "pairs": len(own), "by": passed}))
-        told += bytes(motes.index(mote) | (BY_HOST if mote in whose else 0) for pair in own for mote in pair)
+        by, whose = relays.get(host, (host, frozenset[int]()))
+        needed = sorted(whose.intersection(mote for pair in own for mote in pair))
+        passed = bytes([places.index(by), *map(motes.index, needed)]) if needed else b""
+        groups = passed + pair_groups.build(own, motes)
+        told += bytes(PairsHost.build({"host": motes.index(host), "rows": rows, "groups": len(groups)}))
+        told += groups
     names = " ".join(BY_NUMBER[number].name for number in pairing.carried)
     return Clause(Aggregate.PAIRS, names, pairing.condition, tuple(told), tuple(pairs))
+
+
+def named(hosts: Iterable[Host]) -> list[int]:
+    """Motes that have numbers in a program: those that join, and those of their pairs."""
+    return sorted(
+        {mote for host, _, pairs in hosts for mote in (host, *(one for pair in pairs for one in pair))}
+    )
 
 
 def with_pairs(told: Clause, clauses: Iterable[Clause]) -> tuple[Clause, ...]:
@@ -226,14 +239,15 @@ def _hosts(clause: Clause) -> Iterator[tuple[int, int, tuple[tuple[int, int], ..
     code = bytes(clause.values)
     head = Pairs.parse(code)
     at = Pairs.sizeof() + head.condition
-    motes = [int.from_bytes(code[at + 2 * i : at + 2 * i + 2], "little") for i in range(head.motes)]
-    at += 2 * head.motes
+    motes = mote_sets.parse(code[at : at + head.motes])
+    at += head.motes + head.s + head.t
     while at < len(code):
         host = PairsHost.parse(code[at:])
         at += PairsHost.sizeof()
-        both = [motes[number & ~BY_HOST] for number in code[at : at + 2 * host.pairs]]
-        yield host.host, host.rows, tuple(zip(both[::2], both[1::2], strict=True)), host.by != NO_HOST
-        at += 2 * host.pairs
+        groups = code[at : at + host.groups]
+        at += host.groups
+        pairs = pair_groups.parse(groups, motes)
+        yield motes[host.host], host.rows, tuple(pairs), groups[0] < PAIRS_MOTES
 
 
 def window_ms(clause: Clause, period_ms: int) -> int:
