@@ -48,6 +48,8 @@ SETTLE_S, LEAD_S = 200, 180
 #: Epochs that are sampled before energy is measured: windows fill, and hosts wait for rows.
 FILLING = 6
 BOARDS = ("iris", "cc2538", "iris")
+#: Of a large network: by an IRIS five ways lead, and four hosts are found below one.
+LARGE_ROOT = "cc2538"
 Query = Literal["query 1", "query 2"]
 WINDOWS: dict[Query, int] = {"query 1": 3, "query 2": 1}
 #: Bounds of the numbers of s and of t in query 1, as shares of all.
@@ -97,7 +99,13 @@ def layout(topology: Literal["grid12", "lab", "7"], seed: int) -> tuple[list[Mot
     known: Topology = topology
     drawn = Field.drawn(known, PAPER_MOTES, rng)
     motes = [
-        Mote(id=mote, x=float(x), y=float(y), board=BOARDS[mote % len(BOARDS)], root=mote == 0)
+        Mote(
+            id=mote,
+            x=float(x),
+            y=float(y),
+            board=BOARDS[mote % len(BOARDS)] if mote else LARGE_ROOT,
+            root=mote == 0,
+        )
         for mote, (x, y) in enumerate(drawn.places)
     ]
     if topology == "lab":
