@@ -124,6 +124,23 @@ def test_three_instructions_take_125_ns(run: Run) -> None:
     assert struct.unpack("<I", said)[0] == pytest.approx(3277, abs=1)
 
 
+def test_code_in_ram_may_change(run: Run) -> None:
+    """Whoever writes it: also from the same page of RAM, and after it has run."""
+    _, said = run(
+        """
+        static volatile uint16_t code[2];
+        void start(void) {
+            for (uint16_t round = 1; round < 4; round++) {
+                code[0] = 0x2000 | round; /* MOVS r0, #round */
+                code[1] = 0x4770; /* BX lr */
+                say((uint8_t)((uint32_t(*)(void))((uintptr_t)code | 1))());
+            }
+            for (;;) WFI();
+        }"""
+    )
+    assert said == b"\1\2\3"
+
+
 @pytest.mark.parametrize("patience", [10000, 100, 1])
 def test_a_wait_for_the_crystal_passes_as_if_it_went_round_by_round(
     run: Run, tmp_path: Path, patience: int

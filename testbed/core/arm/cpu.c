@@ -28,7 +28,6 @@
 #define RETURN_TO_THREAD 0xFFFFFFF9U
 #define RETURN_TO_HANDLER 0xFFFFFFF1U
 #define OPCODE_WFI 0xBF30U
-#define RAM_PAGE 0x1000U /* as libunicorn has them */
 
 static const int frame_registers[] = {UC_ARM_REG_R0, UC_ARM_REG_R1,  UC_ARM_REG_R2,
                                       UC_ARM_REG_R3, UC_ARM_REG_R12, UC_ARM_REG_LR};
@@ -303,24 +302,12 @@ static void hard_fault(skerry_cpu *cpu, uc_err error)
     nvic_pend(cpu, EXCEPTION_HARD_FAULT);
 }
 
-/* libunicorn looks at each store to a page of which code may run whether it changes code, which
- * takes a third of a mote's time: a page of RAM is one only from when it is first run in. */
-static bool now_runs(skerry_cpu *cpu, uint32_t pc)
-{
-    return pc >= RAM_BASE && pc - RAM_BASE < RAM_BYTES &&
-           !uc_mem_protect(cpu->engine, pc & ~(RAM_PAGE - 1), RAM_PAGE, UC_PROT_ALL);
-}
-
 static void execute(skerry_cpu *cpu)
 {
     cpu->first_block = true;
     cpu->stopped = false;
-    uc_err error;
-    uint32_t pc;
-    do {
-        pc = reg_read(cpu, UC_ARM_REG_PC);
-        error = uc_emu_start(cpu->engine, pc | 1, 0xFFFFFFFEU, 0, 0);
-    } while (error == UC_ERR_FETCH_PROT && now_runs(cpu, reg_read(cpu, UC_ARM_REG_PC)));
+    uint32_t pc = reg_read(cpu, UC_ARM_REG_PC);
+    uc_err error = uc_emu_start(cpu->engine, pc | 1, 0xFFFFFFFEU, 0, 0);
     if (error) {
         hard_fault(cpu, error);
         return;
@@ -416,8 +403,7 @@ static int engine_open(skerry_cpu *cpu)
                           cpu->flash) ||
            /* The information page, in a page of the emulator's: reads 0, as no address is known. */
            uc_mem_map(cpu->engine, INFORMATION_BASE, 0x1000, UC_PROT_READ) ||
-           uc_mem_map_ptr(cpu->engine, RAM_BASE, RAM_BYTES, UC_PROT_READ | UC_PROT_WRITE,
-                          cpu->ram) ||
+           uc_mem_map_ptr(cpu->engine, RAM_BASE, RAM_BYTES, UC_PROT_ALL, cpu->ram) ||
            uc_mmio_map(cpu->engine, PERIPHERALS_BASE, PERIPHERALS_BYTES, on_read, cpu, on_write,
                        cpu) ||
            uc_mmio_map(cpu->engine, SYSTEM_BASE, SYSTEM_BYTES, on_system_read, cpu, on_system_write,
