@@ -23,7 +23,7 @@ _ACK_WITHIN_NS = 2_000_000
 #: What carries rows and answers; all else keeps the network, and opens ways.
 DATA = frozenset({PacketType.BUNDLE, PacketType.CARRIED})
 #: Records of a BUNDLE that are of a query; what motes say of themselves goes in bundles, too.
-ROWS = frozenset({PacketType.RESULT, PacketType.JOINED, PacketType.STORED})
+ROWS = frozenset({PacketType.RESULT, PacketType.JOINED, PacketType.STORED, PacketType.STATES})
 #: What opens ways, to places as well.
 OPENING = frozenset({PacketType.WAY_OPEN, PacketType.WAY_STATE, PacketType.TRAIL, PacketType.POSITION})
 

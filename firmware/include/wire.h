@@ -97,6 +97,7 @@ enum wire_packet_type {
     WIRE_PACKET_STORED = 0x1C,
     WIRE_PACKET_FOUND = 0x1D,
     WIRE_PACKET_PASSED = 0x1E,
+    WIRE_PACKET_STATES = 0x1F,
     WIRE_PACKET_HELLO = 0x20,
     WIRE_PACKET_TIME = 0x21,
     WIRE_PACKET_SESSION = 0x22,
@@ -733,7 +734,7 @@ _Static_assert(sizeof(struct wire_join) == 4, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
-    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED, FOUND or PASSED */
+    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED, FOUND, PASSED or STATES */
     uint8_t body_length; /* bytes of body, which follow */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_record) == 2, "wire_record");
@@ -1097,9 +1098,18 @@ struct wire_stored {
     uint16_t token; /* that of the INDEX_ASK */
     uint16_t part; /* counts this mote's records of the answer, from 0 on */
     uint8_t last; /* 1: no more follow */
-    uint8_t tuples[]; /* of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each; or by group its key, int32, -2147483648 for NULL, and a GroupState each, where what several say of one group is all in it */
+    uint8_t tuples[]; /* of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or by group its key, int32, -2147483648 for NULL, and a GroupState each, where what several say of one group is all in it */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_stored) == 7, "wire_stored");
+
+/* STATES: aggregates over the tuples of an index that some motes store. */
+struct wire_states {
+    uint16_t token; /* that of the INDEX_ASK */
+    uint8_t aggregates; /* 1 to 3 */
+    uint8_t motes; /* of which these states are */
+    uint8_t more[]; /* of each aggregate which it is: uint8; a GatheredState for each; then each mote's short address: uint16 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_states) == 4, "wire_states");
 
 /* ARRIVAL: what became of a PING. */
 struct wire_arrival {

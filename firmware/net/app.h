@@ -114,6 +114,15 @@ uint8_t app_srt_write(uint8_t *entries);
 bool app_srt_chooses(void);
 uint16_t app_srt_distance(uint8_t neighbour, bool parent);
 
+/* ---- states of questions to indexes, which are put together on their way by boards with
+ * BOARD_TUPLES (query/operators/index_states.c) ---- */
+/* Bytes by which a record grows that takes another one's states; 0: it cannot, as they are of
+ * different questions or malformed. */
+uint8_t app_states_more(const struct wire_states *into, uint8_t length,
+                        const struct wire_states *from, uint8_t from_length);
+/* Puts them together, where there is that room behind the first. */
+void app_states_unite(struct wire_states *into, const struct wire_states *from);
+
 /* ---- tuples of indexes, and questions about them (query/operators/indexed.c) ---- */
 /* A round begins: what waits for a way to who stores it may go. */
 void app_tuples_due(void);

@@ -37,6 +37,7 @@ class PacketType(IntEnum):
     STORED = 0x1C
     FOUND = 0x1D
     PASSED = 0x1E
+    STATES = 0x1F
     HELLO = 0x20
     TIME = 0x21
     SESSION = 0x22
@@ -58,12 +59,12 @@ class CommandOp(IntEnum):
     #: index and part: uint16, then of each of the part's attributes the least and the greatest point, 12 bits each in 3 bytes, lowest
     #: first; motes that may store such tuples answer with STORED records; not acknowledged. Behind them, where there is room: least
     #: epoch: uint32, how many more: uint16, 65535 all; behind these a bit for each mote that is asked for: its number modulo the bits.
-    #: Or, with 7 for the part, states are asked for, of which one STORED record of each mote has a GatheredState each: the part in
+    #: Or, with 7 for the part, states are asked for, which each mote tells in a STATES record: the part in
     #: three bits, and above the fourth how many, 1 to 3: uint8; bit i: the part's attribute i has bounds: uint8; of each state the place
     #: of its attribute, 15 of COUNT(*), and above it the aggregate: uint8; the least and the greatest point of each attribute with
     #: bounds: uint16 each; then epochs and motes, as above. With bit 3 of the byte that says the part, states of each group: behind the
-    #: byte that says what has bounds stands by what, uint8: the place of an attribute, 13 the epoch, 14 the mote; STORED records then
-    #: have GroupStates
+    #: byte that says what has bounds stands by what, uint8: the place of an attribute, 13 the epoch, 14 the mote; STORED records tell
+    #: these, as GroupStates
     INDEX_ASK = 8
     INDEX_DROP = 9  # index: uint16; its tuples are forgotten; not acknowledged
     SEARCH = 10  # a SearchCommand, to all motes; not acknowledged

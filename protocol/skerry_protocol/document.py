@@ -123,6 +123,10 @@ _PACKETS: dict[codes.PacketType, tuple[Struct[Any, Any], str]] = {
         records.Stored,
         "Tuples of an index that a mote stores for others: its part of the answer to an INDEX_ASK.",
     ),
+    codes.PacketType.STATES: (
+        records.States,
+        "States of aggregates over the tuples of an index that some motes store, in answer to an INDEX_ASK; put together on the way.",
+    ),
     codes.PacketType.CONTENT: (
         searches.Content,
         "To all in range, in a control window, while motes are searched for: where the sender stands in the trees, and what is below it.",

@@ -29,6 +29,7 @@ from skerry_protocol.records import (
     Refusal,
     Result,
     Series,
+    States,
     Status,
     Stored,
 )
@@ -64,6 +65,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.SEARCH: Search,
     PacketType.FOUND: Found,
     PacketType.PASSED: Passed,
+    PacketType.STATES: States,
     PacketType.EVENT: Event,
     PacketType.SERIES: Series,
     PacketType.HELLO: Hello,

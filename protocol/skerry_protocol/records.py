@@ -27,7 +27,7 @@ Event = Struct(
 Record = Struct(
     "type"
     / Int8ul
-    * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED, FOUND or PASSED",
+    * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES, NAMESAKE, ARRIVAL, JOINED, FLASH, STORED, FOUND, PASSED or STATES",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
@@ -182,8 +182,17 @@ Stored = Struct(
     "last" / Int8ul * "1: no more follow",
     "tuples"
     / GreedyBytes
-    * "of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or a GatheredState each; "
-    "or by group its key, int32, -2147483648 for NULL, and a GroupState each, where what several say of one group is all in it",
+    * "of each its node, session and epoch as an IndexTuples has them, then nulls and values as an IndexTuple; or by group "
+    "its key, int32, -2147483648 for NULL, and a GroupState each, where what several say of one group is all in it",
+)
+
+States = Struct(
+    "token" / Int16ul * "that of the INDEX_ASK",
+    "aggregates" / Int8ul * "1 to 3",
+    "motes" / Int8ul * "of which these states are",
+    "more"
+    / GreedyBytes
+    * "of each aggregate which it is: uint8; a GatheredState for each; then each mote's short address: uint16",
 )
 
 GroupState = Struct(

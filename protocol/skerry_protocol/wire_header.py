@@ -140,6 +140,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("gathered", ways.Gathered, "The record of what a mote that stores has found."),
     ("pair_row", ways.PairRow, "The record of a row on its way to the mote that joins it."),
     ("stored", records.Stored, "STORED: tuples of an index that a mote stores."),
+    ("states", records.States, "STATES: aggregates over the tuples of an index that some motes store."),
     ("arrival", records.Arrival, "ARRIVAL: what became of a PING."),
     ("joined", records.Joined, "JOINED: two rows that match."),
     ("passed", records.Passed, "PASSED: how many rows a mote has had that others join."),

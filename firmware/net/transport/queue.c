@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "board.h"
 #include "kernel/assert.h"
 #include "net/app.h"
 #include "net/transport/outbox.h"
 #include "net/transport/transport_conf.h"
 #include "net/transport/transport_ops.h"
 
-#define SERIES_LONGEST                                                                             \
+#define RECORD_LONGEST                                                                             \
     (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) -               \
      sizeof(struct wire_record))
 
@@ -112,7 +113,7 @@ static bool lengthen(const struct wire_series *row, uint8_t length)
         const struct wire_series *series = (const struct wire_series *)record->body;
         if (record->type != WIRE_PACKET_SERIES || record->in_flight ||
             series->query != row->query || series->node != row->node ||
-            record->length + size > SERIES_LONGEST ||
+            record->length + size > RECORD_LONGEST ||
             series->epoch + (record->length - sizeof *series) / size != row->epoch)
             continue;
         if (!grow(record, size))
@@ -120,6 +121,30 @@ static bool lengthen(const struct wire_series *row, uint8_t length)
         memcpy(behind(record) - size, row + 1, size);
         return true;
     }
+    return false;
+}
+
+/* Puts states of a question to an index together with others of it that wait; false: there are
+ * none.
+ */
+static bool unite(const void *from, uint8_t length)
+{
+#ifdef BOARD_TUPLES
+    for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record)) {
+        struct wire_states *into = (struct wire_states *)record->body;
+        uint8_t more = record->type == WIRE_PACKET_STATES && !record->in_flight
+                           ? app_states_more(into, record->length, from, length)
+                           : 0;
+        if (more == 0 || record->length + more > RECORD_LONGEST)
+            continue;
+        if (!grow(record, more))
+            return false;
+        app_states_unite(into, from);
+        return true;
+    }
+#else
+    (void)from, (void)length;
+#endif
     return false;
 }
 
@@ -144,6 +169,8 @@ bool queue_push(uint8_t type, const void *body, uint8_t length)
     if (is_state(type) && length >= sizeof(struct wire_partial) && merge(type, body, length))
         return true;
     if (type == WIRE_PACKET_SERIES && length > sizeof(struct wire_series) && lengthen(body, length))
+        return true;
+    if (type == WIRE_PACKET_STATES && unite(body, length))
         return true;
     if (queue_append(type, body, length))
         return true;

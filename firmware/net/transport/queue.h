@@ -8,7 +8,8 @@
 #include "wire.h"
 
 /* Appends a record of this mote or one heard from a child; PARTIAL records of one query and epoch
- * are merged by app_merge where one is still waiting. False and counted in dropped when full. */
+ * are merged by app_merge where one is still waiting, STATES of a question by app_states_unite.
+ * False and counted in dropped when full. */
 bool queue_push(uint8_t type, const void *body, uint8_t length);
 /* Type of a record that is not sent: partial states heard of other motes, merged as PARTIAL ones
  * are. */

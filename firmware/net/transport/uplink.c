@@ -105,7 +105,8 @@ static void build(void)
         *entry = (struct wire_record){.type = record->type, .body_length = length};
         memcpy(entry + 1, record->body, length);
         uplink.reports = uplink.reports && queue_is_report(record->type);
-        uplink.partials |= record->type == WIRE_PACKET_PARTIAL;
+        uplink.partials |=
+            record->type == WIRE_PACKET_PARTIAL || record->type == WIRE_PACKET_STATES;
         used = (uint8_t)(used + sizeof *entry + length);
         discipline_on_transmit(record);
         discipline_on_acked(record);
@@ -236,7 +237,7 @@ const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uin
 {
     const struct wire_record *record = (const struct wire_record *)(body + *at);
     if (*at + sizeof *record > length || *at + sizeof *record + record->body_length > length ||
-        record->type < WIRE_PACKET_RESULT || record->type > WIRE_PACKET_PASSED)
+        record->type < WIRE_PACKET_RESULT || record->type > WIRE_PACKET_STATES)
         return NULL;
     *at = (uint8_t)(*at + sizeof *record + record->body_length);
     return record;

@@ -1,11 +1,11 @@
-/* What both sides of a question among motes know of it (gather.h): what it asks, and the states of
- * its aggregates. */
+/* What both sides of a question among motes know of it (gather.h). */
 #ifndef SKERRY_QUERY_OPERATORS_GATHERED_H
 #define SKERRY_QUERY_OPERATORS_GATHERED_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "query/operators/gather_cell.h"
 #include "query/operators/index_program.h"
 
 /* A question as its query's program says it. */
@@ -19,16 +19,8 @@ struct gather_question {
     struct indexed_part part;
 };
 
-/* The state of an aggregate. */
-struct gather_cell {
-    int64_t value; /* a sum, or the least or the greatest */
-    uint32_t count;
-} __attribute__((packed));
-
 /* What the entry's query asks; false: nothing, or it asks of no index that is known, or is
  * malformed. */
 bool gather_read(const struct query_entry *entry, struct gather_question *question);
-/* Adds one value to a state of enum wire_aggregate, or what has been found elsewhere. */
-void gather_add(struct gather_cell *cell, uint8_t aggregate, int64_t value, uint32_t count);
 
 #endif

@@ -1,6 +1,7 @@
 /* What is asked of an index: motes that store its tuples look through what they have and send what
  * may match up the tree, a record at a time, while the queue has room; or states of aggregates over
- * it, one record in all, or as many as its groups take. */
+ * it, one record in all, which may be put together with others' on the way, or as many as its
+ * groups take. */
 #include "query/operators/index_answer.h"
 
 #include "board.h"
@@ -14,9 +15,9 @@
 #include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "net/transport/queue.h"
-#include "query/operators/gathered.h"
 #include "query/operators/index_groups.h"
 #include "query/operators/index_program.h"
+#include "query/operators/index_states.h"
 #include "query/operators/index_taking.h"
 #include "query/operators/index_zone.h"
 #include "query/program/row_layout.h"
@@ -41,9 +42,6 @@
 #define GROUP_MOTE 14U
 #define GROUP_EPOCH 13U
 
-_Static_assert(sizeof(struct gather_cell) == sizeof(struct wire_gathered_state),
-               "states are sent as they are kept");
-
 static struct {
     struct timer timer;
     struct question {
@@ -65,7 +63,8 @@ static struct {
         struct tuples_scan scan;
         uint8_t used; /* bytes of the record that is being filled */
         union {
-            struct wire_stored record;
+            struct wire_stored record; /* of tuples, or of groups; else … */
+            struct wire_states states;
             uint8_t bytes[BODY];
         };
     } questions[INDEX_QUESTIONS];
@@ -155,7 +154,7 @@ static bool count(struct question *question, const struct tuple *tuple)
     }
     if (question->grouped)
         return index_groups_add(key_of(question, tuple), found);
-    struct gather_cell *cells = (struct gather_cell *)question->record.tuples;
+    struct gather_cell *cells = index_states_cells(&question->states);
     for (uint8_t i = 0; i < question->aggregates; i++)
         if (found[i].known)
             gather_add(&cells[i], found[i].aggregate, found[i].value, 1);
@@ -206,8 +205,12 @@ static bool look(struct question *question)
                 question->ended = question->sends = true;
                 return true;
             }
-            question->record.last = 1;
             question->asked = false;
+            if (question->aggregates > 0) {
+                queue_push(WIRE_PACKET_STATES, question->bytes, question->used);
+                return false;
+            }
+            question->record.last = 1;
             send(question);
             return false;
         case TUPLES_MET:
@@ -318,13 +321,17 @@ static void begin(const struct question *asked, uint16_t token, const struct ind
         .low = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN},
         .high = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}};
     *question = *asked;
-    question->record =
-        (struct wire_stored){.node = settings()->nodeid, .token = token, .part = 0, .last = 0};
-    question->used = sizeof question->record;
-    if (!question->grouped)
-        question->used =
-            (uint8_t)(question->used + question->aggregates * sizeof(struct wire_gathered_state));
-    memset(question->record.tuples, 0, question->used - sizeof question->record);
+    if (asked->aggregates > 0 && !asked->grouped) {
+        uint8_t kinds[WIRE_GATHERED_MAXIMUM];
+        for (uint8_t i = 0; i < asked->aggregates; i++)
+            kinds[i] = asked->kinds[i] >> KIND_SHIFT;
+        question->used = index_states_begin(&question->states, token, settings()->nodeid,
+                                            asked->aggregates, kinds);
+    } else {
+        question->record =
+            (struct wire_stored){.node = settings()->nodeid, .token = token, .part = 0, .last = 0};
+        question->used = sizeof question->record;
+    }
     tuples_scan_begin(&question->scan, asked->index, &all);
     later();
 }

@@ -207,6 +207,9 @@ LAYOUT(flash, NULL, "indexes", &index_count);
 static const struct member stored_members[] = {MEMBER(stored, node), MEMBER(stored, token),
                                                MEMBER(stored, part), MEMBER(stored, last)};
 LAYOUT(stored, NULL, "tuples", NULL);
+static const struct member states_members[] = {MEMBER(states, token), MEMBER(states, aggregates),
+                                               MEMBER(states, motes)};
+LAYOUT(states, NULL, "more", NULL);
 static const struct member content_members[] = {MEMBER(content, attribute), MEMBER(content, kind),
                                                 MEMBER(content, left)};
 LAYOUT(content, NULL, "trees", NULL);
@@ -256,6 +259,7 @@ static const struct {
     {WIRE_PACKET_FLASH, &flash},           {WIRE_PACKET_STORED, &stored},
     {WIRE_PACKET_CONTENT, &content},       {WIRE_PACKET_SEARCH, &search},
     {WIRE_PACKET_FOUND, &found},           {WIRE_PACKET_PASSED, &passed},
+    {WIRE_PACKET_STATES, &states},
 };
 
 static void fail(const char *what, const char *which)

@@ -371,8 +371,10 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
             body[0] = (uint8_t)(tree_session() * WIRE_BUNDLE_SESSION + below(WIRE_BUNDLE_SESSION));
         while (at < 70) {
             struct wire_record *record = (struct wire_record *)(body + at);
-            record->type = WIRE_PACKET_RESULT + (uint8_t)below(5);
+            record->type = below(8) ? WIRE_PACKET_RESULT + (uint8_t)below(5) : WIRE_PACKET_STATES;
             record->body_length = (uint8_t)below(30);
+            if (record->type == WIRE_PACKET_STATES)
+                record->body_length = put_states((uint8_t *)(record + 1));
             if (record->type == WIRE_PACKET_PARTIAL && below(2)) { /* such as merge */
                 struct wire_partial *partial = (struct wire_partial *)(record + 1);
                 partial->query = 1 + (uint8_t)below(9);

@@ -118,6 +118,19 @@ static inline uint8_t put_gathered(uint8_t *record, uint16_t me)
                     : (uint8_t)(1 + below(WIRE_CARRIED_MAXIMUM));
 }
 
+/* States of a question, such as are put together. */
+static inline uint8_t put_states(uint8_t *record)
+{
+    struct wire_states *states = (struct wire_states *)record;
+    *states = (struct wire_states){.token = (uint16_t)below(2),
+                                   .aggregates = (uint8_t)(below(8) ? 1 : below(5)),
+                                   .motes = (uint8_t)(below(8) ? below(4) : below(256))};
+    states->more[0] = (uint8_t)(1 + below(2));
+    return (uint8_t)(below(8) ? sizeof *states + 1U + sizeof(struct wire_gathered_state) +
+                                    states->motes % 4U * sizeof(uint16_t)
+                              : below(30));
+}
+
 /* Tuples whose zone has changed hands, or what is said of some. */
 static inline uint8_t put_handed(uint8_t *record)
 {

@@ -1,5 +1,6 @@
 /* Records on their way to the root: kept in order, merged, counted when lost. sources:
- * net/transport/queue.c lib/random.c */
+ * net/transport/queue.c query/operators/index_states.c query/operators/gather_cell.c lib/random.c
+ */
 #include "unit.h"
 
 #include "lib/random.h"
@@ -7,6 +8,7 @@
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
 #include "net/transport/transport_ops.h"
+#include "query/operators/index_states.h"
 
 static int grew;
 void queue_grew(void) { grew++; }
@@ -189,6 +191,69 @@ static void states_that_change_nothing_in_those_heard_are_withheld(void)
     }
 }
 
+/* A mote's states of a question: a sum, a least value and a number of tuples. */
+static void push_states(uint16_t token, uint16_t mote, int16_t sum, int16_t least, uint8_t count)
+{
+    static const uint8_t kinds[] = {WIRE_AGGREGATE_SUM, WIRE_AGGREGATE_MIN, WIRE_AGGREGATE_COUNT};
+    union {
+        struct wire_states states;
+        uint8_t bytes[100];
+    } own;
+    uint8_t length = index_states_begin(&own.states, token, mote, sizeof kinds, kinds);
+    gather_add(&index_states_cells(&own.states)[0], kinds[0], sum, count);
+    gather_add(&index_states_cells(&own.states)[1], kinds[1], least, count);
+    gather_add(&index_states_cells(&own.states)[2], kinds[2], 0, count);
+    CHECK(queue_push(WIRE_PACKET_STATES, own.bytes, length));
+}
+
+static void states_of_one_question_are_put_together_with_their_motes(void)
+{
+    push_states(7, 3, -20, 5, 2);
+    push_states(8, 3, 100, 1, 1);
+    push_states(7, 4, 0, 0, 0); /* has none */
+    push_states(7, 5, 50, -9, 3);
+    CHECK_EQUAL(count(), 2);
+    struct queue_record *first = queue_next(NULL);
+    struct wire_states *states = (struct wire_states *)first->body;
+    CHECK_EQUAL(states->token, 7);
+    CHECK_EQUAL(states->motes, 3);
+    struct gather_cell *cells = index_states_cells(states);
+    CHECK_EQUAL(cells[0].value, 30);
+    CHECK_EQUAL(cells[1].value, -9);
+    CHECK_EQUAL(cells[2].count, 5);
+    uint16_t motes[3];
+    CHECK_EQUAL(first->length, sizeof *states + 3 * (1 + sizeof *cells) + sizeof motes);
+    memcpy(motes, first->body + first->length - sizeof motes, sizeof motes);
+    CHECK(motes[0] == 3 && motes[1] == 4 && motes[2] == 5);
+    first->in_flight = true;
+    push_states(7, 6, 1, 1, 1);
+    CHECK_EQUAL(count(), 3);
+}
+
+/* As many as a frame has room for, and what is no such record goes as it is. */
+static void states_go_on_side_by_side_where_they_cannot_be_put_together(void)
+{
+    for (uint16_t mote = 1; mote <= 100; mote++)
+        push_states(7, mote, 1, 1, 1);
+    long tuples = 0, motes = 0;
+    int before = count();
+    CHECK(before > 1 && before < 6);
+    for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r)) {
+        struct wire_states *states = (struct wire_states *)r->body;
+        CHECK(r->length + sizeof(struct wire_header) + sizeof(struct wire_bundle) +
+                  sizeof(struct wire_record) <=
+              WIRE_PACKET_MAXIMUM);
+        tuples += (long)index_states_cells(states)[2].count;
+        motes += states->motes;
+    }
+    CHECK_EQUAL(tuples, 100);
+    CHECK_EQUAL(motes, 100);
+    const uint8_t malformed[] = {7, 0, 3, 200, 1};
+    for (uint8_t length = 1; length <= sizeof malformed; length++)
+        CHECK(queue_push(WIRE_PACKET_STATES, malformed, length));
+    CHECK_EQUAL(count(), before + (int)sizeof malformed);
+}
+
 static const struct test tests[] = {
     TEST(records_come_out_as_they_went_in),
     TEST(a_full_queue_refuses_counts_and_keeps_what_it_has),
@@ -197,5 +262,7 @@ static const struct test tests[] = {
     TEST(partial_states_at_the_end_that_are_zero_take_no_room_until_they_are_merged),
     TEST(forgetting_leaves_what_is_no_row),
     TEST(states_that_change_nothing_in_those_heard_are_withheld),
+    TEST(states_of_one_question_are_put_together_with_their_motes),
+    TEST(states_go_on_side_by_side_where_they_cannot_be_put_together),
 };
 UNIT_MAIN(tests)

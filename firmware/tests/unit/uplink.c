@@ -7,7 +7,8 @@
  * net/routing/namesake.c net/routing/neighbours.c net/routing/positions.c
  * net/routing/parent_choice.c net/routing/parent_loss.c net/routing/sequence_request.c
  * net/routing/tree.c net/mac/clocksync.c net/mac/frames.c net/mac/slot_table.c kernel/kernel.c
- * lib/random.c boards/host/board.c boards/host/settings.c */
+ * query/operators/index_states.c query/operators/gather_cell.c lib/random.c boards/host/board.c
+ * boards/host/settings.c */
 #include "above_routing.h"
 
 #include "host.h"
@@ -225,6 +226,9 @@ static void what_holds_partial_states_says_so(void)
     CHECK(uplink_partials());
     says(RADIO_SENT);
     CHECK(!uplink_partials());
+    begin_with(WIRE_PACKET_STATES);
+    CHECK(uplink_partials());
+    says(RADIO_SENT);
 }
 
 static void a_bundle_tells_of_which_session_it_is(void)

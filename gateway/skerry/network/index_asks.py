@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from skerry.index.questions import Names, Points, encoded, holders, share
 from skerry.planner.features.indexing import Index, IndexPart
-from skerry.sensors.index_states import StateQuestion, Told
+from skerry.sensors.index_states import ONLY, Counted, StateQuestion, Told
 from skerry.sensors.index_tables import StoredTuple
 from skerry_protocol.limits import BROADCAST, INDEX_NUMBERS
 
@@ -97,6 +97,8 @@ class IndexAsk:
         #: By mote: it stores for one part alone.
         self.parts = {node: _Answer() for step in self._steps for node in step.motes}
         self.tokens = set[int]()
+        #: What motes have told of states, by those whose are put together: no two are of one mote.
+        self._united: dict[frozenset[int], Sequence[Counted]] = {}
         #: Whether who has not answered is known to whoever keeps that.
         self.looked_at = False
         self._at = 0
@@ -111,7 +113,7 @@ class IndexAsk:
     def missing(self) -> list[int]:
         """Motes that were to answer, and have not in full."""
         asked = [node for step in self._steps[: self._at + 1] for node in step.motes]
-        return sorted(node for node in asked if not self.parts[node].whole)
+        return sorted(node for node in asked if not self._is_whole(node))
 
     @property
     def complete(self) -> bool:
@@ -142,7 +144,19 @@ class IndexAsk:
         """Those that have not answered in full, of whom an answer may come."""
         motes = self.step.motes
         there = [node for node in motes if node not in self._gone] or motes
-        return [node for node in there if not self.parts[node].whole]
+        return [node for node in there if not self._is_whole(node)]
+
+    def _is_whole(self, node: int) -> bool:
+        return self.parts[node].whole or any(node in nodes for nodes in self._united)
+
+    def unite(self, nodes: frozenset[int], states: Sequence[Counted]) -> None:
+        """States of these motes have come together. Of those that are of one mote, as it has another parent or was asked again, what is of
+        more motes counts."""
+        others = [other for other in self._united if other & nodes]
+        if len(frozenset[int]().union(*others)) < len(nodes):
+            for other in others:
+                del self._united[other]
+            self._united[nodes] = states
 
     def check(self) -> None:
         """Go on where all have answered."""
@@ -177,6 +191,8 @@ class IndexAsk:
     def told_states(self) -> list[list[Told]]:
         """Where states are asked for, those of each mote that has answered in full."""
         assert self.states is not None
+        if self.states.group is None:
+            return [[(ONLY, states)] for states in self._united.values()]
         told = []
         for node in self.step.motes:
             found = (self.states.read(records) for records in self.parts[node].wholes())
@@ -266,6 +282,18 @@ class IndexAsks:
             part.since = now
             if body.last:
                 part.counts[body.token] = body.part + 1
+            ask.check()
+        self._waiting = [ask for ask in self._waiting if not ask.over]
+
+    def hear_states(self, body: Any, now: float) -> None:
+        """A STATES record, likewise."""
+        for ask in self._waiting[:AT_ONCE]:
+            found = ask.states.united(body) if ask.states is not None and body.token in ask.tokens else None
+            if found is None or not found[0] or not found[0] <= ask.parts.keys():
+                continue
+            ask.unite(*found)
+            for node in found[0]:
+                ask.parts[node].since = now
             ask.check()
         self._waiting = [ask for ask in self._waiting if not ask.over]
 

@@ -25,6 +25,7 @@ from skerry.network.roster import LATELY_S, Roster
 from skerry.planner.features.queueing import held_ms
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.planner.model.waits import default_ms, told_by
+from skerry.sensors.index_states import motes_of
 from skerry.sharing.demand import Demand
 from skerry.sharing.placement import Placement
 from skerry.streams.stream import Derived, Stream
@@ -230,6 +231,8 @@ class Network:
             catalog.hear([packet.body.node], time.time())
         if packet.type in _OF_ONE_MOTE:
             self._common.roster.hear([packet.body.node], self.session, self.clock.stamped)
+        if packet.type is PacketType.STATES:
+            self._common.roster.hear(motes_of(packet.body), self.session, self.clock.stamped)
         if packet.type is PacketType.PARTIAL:
             self.demand.row_came(packet.body.query, self.now())
             self.answers.hear_state(packet.body)
@@ -259,6 +262,8 @@ class Network:
             self._common.searches.hear(packet.body)
         elif packet.type is PacketType.STORED:
             self._common.index_asks.hear(packet.body, self.clock.now())
+        elif packet.type is PacketType.STATES:
+            self._common.index_asks.hear_states(packet.body, self.clock.now())
         elif packet.type is PacketType.LOG:
             log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
 

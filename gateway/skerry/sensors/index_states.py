@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,7 +43,7 @@ Counted = tuple[int, int]
 #: Of a group, as motes call it, its states; a question without groups has one.
 Told = tuple[int | None, Sequence[Counted]]
 #: That of a question without groups.
-_ONLY = 0
+ONLY = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +78,21 @@ class StateQuestion:
             told += struct.pack("<IH", self.first, more)
         return told
 
+    def united(self, body: Any) -> tuple[frozenset[int], Sequence[Counted]] | None:
+        """Of which motes a STATES record tells, and what; None: it is of no such question."""
+        kinds, more = bytes(kind for kind, _ in self.kinds), bytes(body.more)
+        end = len(kinds) * (1 + _STATE.size)
+        if more[: len(kinds)] != kinds or len(more) != end + 2 * body.motes:
+            return None
+        return frozenset(motes_of(body)), list(_STATE.iter_unpack(more[len(kinds) : end]))
+
     @property
     def group_size(self) -> int:
         """Bytes of a group's states."""
         return _KEY.size + len(self.kinds) * _GROUP_STATE.size
 
     def read(self, records: Sequence[bytes]) -> list[Told] | None:
-        """All that a mote has told, which may be of a group more than once; None: these are no such records."""
-        if self.group is None:
-            whole = len(records) == 1 and len(records[0]) == len(self.kinds) * _STATE.size
-            return [(_ONLY, list(_STATE.iter_unpack(records[0])))] if whole else None
+        """All that a mote has told of groups, which may be of one more than once; None: these are no such records."""
         if any(len(record) % self.group_size for record in records):
             return None
         found = list[Told]()
@@ -100,7 +106,7 @@ class StateQuestion:
     def merged(self, told: Iterable[Iterable[Told]]) -> dict[int | None, dict[Kind, Counted]]:
         """Of what motes have told, by group."""
         nothing = dict.fromkeys(self.kinds, (0, 0))
-        found: dict[int | None, dict[Kind, Counted]] = {} if self.group is not None else {_ONLY: nothing}
+        found: dict[int | None, dict[Kind, Counted]] = {} if self.group is not None else {ONLY: nothing}
         for mote in told:
             for key, states in mote:
                 had = found.get(key, nothing)
@@ -119,6 +125,12 @@ def _by(group: Term, index: Index, columns: Sequence[int]) -> int:
 
 def _names(index: Index) -> list[str]:
     return [axis.entry.name for axis in index.axes]
+
+
+def motes_of(body: Any) -> tuple[int, ...]:
+    """Of which motes a STATES record is."""
+    more, size = bytes(body.more), 2 * body.motes
+    return struct.unpack(f"<{body.motes}H", more[-size:]) if 0 < size <= len(more) else ()
 
 
 def _both(kind: Aggregate, one: Counted, other: Counted) -> Counted:

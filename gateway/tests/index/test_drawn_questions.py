@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,12 @@ from skerry.index.questions import point
 from skerry.network.index_asks import IndexAsk, IndexAsks
 from skerry.planner.features.indexing import Axis, Index, IndexPart
 from skerry.sensors.index_state_prices import Load, price_of
-from skerry.sensors.index_states import StateQuestion, answered_by_states, states_of
+from skerry.sensors.index_states import ONLY, StateQuestion, answered_by_states, states_of
 from skerry.sensors.index_tables import StoredTuple, answered, table_of
 from skerry.sensors.planning import planned
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codes import Aggregate
-from skerry_protocol.records import Stored
+from skerry_protocol.records import States, Stored
 
 #: Ranges of the attributes are narrower than what is drawn.
 RANGES = {"light": (300, 900), "temp": (1000, 3500), "humidity": (2000, 7000)}
@@ -31,6 +32,8 @@ INDEX = Index(
     86_400_000,
     (IndexPart((0, 1, 2), {1: (0, 0)}),),
 )
+#: The same, stored by four.
+FOUR = replace(INDEX, parts=(IndexPart((0, 1, 2), {1: (0, 0), 2: (10, 0), 3: (0, 10), 4: (10, 10)}),))
 EPOCHS, MOTES, QUESTIONS = range(700, 712), 6, 400
 
 
@@ -87,7 +90,10 @@ def states_told(rng: random.Random, arguments: bytes, tuples: list[StoredTuple])
         and all(low <= placed(place, one.values[place]) <= high for place, (low, high) in box.items())
     ]
     if by is None:
-        return [b"".join(struct.pack("<qI", *state_of(kind, there)) for kind in kinds)]
+        return [
+            bytes(kind >> 4 for kind in kinds)
+            + b"".join(struct.pack("<qI", *state_of(kind, there)) for kind in kinds)
+        ]
     records = []
     for some in (there[: (at := rng.randrange(len(there) + 1))], there[at:]):
         groups = dict[int | None, list[StoredTuple]]()
@@ -101,6 +107,15 @@ def states_told(rng: random.Random, arguments: bytes, tuples: list[StoredTuple])
             )
         )
     return records
+
+
+def states_body(token: int, nodes: list[int], told: bytes) -> Any:
+    """A STATES record of these motes."""
+    more = told + b"".join(struct.pack("<H", node) for node in nodes)
+    aggregates = len(told) // 13
+    return States.parse(
+        States.build({"token": token, "aggregates": aggregates, "motes": len(nodes), "more": more})
+    )
 
 
 def state_of(kind: int, tuples: list[StoredTuple]) -> tuple[int, int]:
@@ -134,8 +149,14 @@ def test_states_are_asked_for_where_they_say_all(drawn_seed: int) -> None:
         if asked is None:
             continue
         by_states += 1
-        read = [asked.read(states_told(rng, asked.arguments(INDEX), mote)) for mote in motes]
-        merged = asked.merged([states for states in read if states is not None])
+        told = [states_told(rng, asked.arguments(INDEX), mote) for mote in motes]
+        if asked.group is None:
+            united = [asked.united(states_body(1, [i], *records)) for i, records in enumerate(told)]
+            read = [[(ONLY, one[1])] for one in united if one is not None]
+        else:
+            read = [states for records in told if (states := asked.read(records)) is not None]
+        assert len(read) == len(motes)
+        merged = asked.merged(read)
         found = answered_by_states(plan.sources, INDEX, asked, merged).to_pylist()
         ours, theirs = (
             [[None if value is None else float(value) for value in row] for row in rows]
@@ -284,3 +305,45 @@ def test_records_of_groups_are_of_one_time_and_all_of_it() -> None:
         4: {(Aggregate.COUNT, None): (0, 7)},
     }
     assert states.read([b"no group"]) is None
+
+
+def test_states_that_were_put_together_count_once() -> None:
+    plan = planned("SELECT SUM(light), COUNT(*) FROM climate", {"climate": table_of(FOUR)})
+    assert plan is not None
+    assert plan.sources is not None
+    states = states_of(plan.sources, FOUR)
+    assert states is not None
+    ask = IndexAsk(FOUR, [(0, NULL)] * 3, frozenset(), states=states)
+    asks, tokens = IndexAsks(iter(range(1, 99)).__next__), list[int]()
+    asks.add(ask)
+
+    def told(
+        token: int, nodes: list[int], total: int, kinds: tuple[int, ...] = (Aggregate.SUM, Aggregate.COUNT)
+    ) -> None:
+        cells = struct.pack("<qIqI", total, len(nodes), 0, len(nodes))
+        asks.hear_states(states_body(token, nodes, bytes(kinds) + cells), 0.0)
+
+    asks.advance(0.0, lambda _, token, __: tokens.append(token))
+    # Of another question, of other aggregates, of motes that were not asked, of nobody, malformed.
+    told(99, [1, 2, 3, 4], 1)
+    told(tokens[0], [1, 2, 3, 4], 1, (Aggregate.MIN, Aggregate.COUNT))
+    told(tokens[0], [1, 7], 1)
+    told(tokens[0], [], 1)
+    asks.hear_states(
+        States.parse(States.build({"token": tokens[0], "aggregates": 2, "motes": 200, "more": b""})), 0.0
+    )
+    assert ask.missing == [1, 2, 3, 4]
+    told(tokens[0], [1, 2], 30)
+    told(tokens[0], [2, 1], 30)
+    # A mote changed its parent: less is known than before, or as much.
+    told(tokens[0], [2, 3], 50)
+    assert ask.missing == [3, 4]
+    asks.advance(100.0, lambda _, token, __: tokens.append(token))
+    assert len(tokens) == 3
+    told(tokens[0], [2, 3, 4], 900)
+    assert ask.missing == [1]
+    told(tokens[2], [1], 5)
+    assert ask.over
+    assert states.merged(ask.told_states()) == {
+        ONLY: {(Aggregate.SUM, 0): (905, 4), (Aggregate.COUNT, None): (0, 4)}
+    }
