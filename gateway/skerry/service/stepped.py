@@ -204,7 +204,7 @@ def trouble(statements: list[str], tables: Path, statics: Statics) -> str | None
                 break
             joined = for_motes(sql)
             if joined is not None:
-                _check_joined(joined, statics)
+                _check_joined(sql, joined, statics)
                 continue
             planned = plan_query(sql, tables=store.schemas(), statics=statics)
         except QueryError as error:
@@ -216,12 +216,15 @@ def trouble(statements: list[str], tables: Path, statics: Statics) -> str | None
     return None
 
 
-def _check_joined(sql: str, statics: Statics) -> None:
-    """A join that is to be joined where it is cheapest. Raises QueryError where motes cannot."""
+def _check_joined(sql: str, joined: str, statics: Statics) -> None:
+    """A join that is to be joined where it is cheapest; ``joined``: the same, at the base. Raises QueryError where motes cannot, with what
+    would be right for them."""
     try:
-        plan_query(sql, statics=statics)
+        plan_query(joined, statics=statics)
     except QueryError as error:
-        raise QueryError(f"motes cannot join these rows: {error.message}", WITH_SPARK) from None
+        hint = f"{error.hint}; else {WITH_SPARK}" if error.hint else WITH_SPARK
+        message = f"motes cannot join these rows: {error.message}"
+        raise QueryError(message, hint, error.span, sql) from None
 
 
 def main() -> None:

@@ -148,6 +148,7 @@ def test_pairs_are_placed_told_delivered_and_placed_anew(
         (JOIN + " OUTPUT ACTION leds(9)", "leds(9) is out of range"),
         (JOIN + " OUTPUT ACTION leds(temp)", "'temp' is in several tables"),
         (JOIN + " OUTPUT ACTION power_off(s.nodeid)", "write power_off: it acts on the mote that joins"),
+        (JOIN.replace("temp > 2", "tmep > 2"), "unknown attribute 'tmep' did you mean 'temp'? attributes are nodeid, "),
         (JOIN.replace("temp > 2", "temp > joined_at"), "unknown attribute 'joined_at' two rows that motes join say together"),
         (JOIN + " OUTPUT ACTION leds(joined_at % 8)", "unknown attribute 'joined_at' two rows that motes join say together"),
         (JOIN + " OUTPUT ACTION SIGNAL near(joined_at)", "unknown attribute 'joined_at' two rows that motes join say together"),

@@ -57,6 +57,7 @@ _WHEN = frozenset({"timestamp", "datetime", "date"})
 _NOW = "now"
 #: Both coordinates.
 _LOC = "loc"
+_MOTES = "sensors"
 
 
 def attribute_names() -> str:
@@ -249,7 +250,9 @@ class Scope:
                 if name == node.name.lower() and table in (None, joined.called, joined.schema.name):
                     message = f"column {name} of table {joined.schema.name} cannot be used"
                     return QueryError(message, why, node.span)
-        if self.sensors is not None and table in (None, "sensors", self.sensors):
+        # Motes' rows that are joined have what motes have.
+        motes = [self.sensors, *(source.called for source in self.sources if source.point.name == _MOTES)]
+        if any(called is not None and table in (None, _MOTES, called) for called in motes):
             if node.name.lower() == _LOC:
                 return _position(node)
             known += [*_NAMED, *SYNONYMS, *self.statics]
@@ -281,6 +284,7 @@ class Scope:
                 [*(f.name for f in source.point.fields), TIME_NAME, NETWORK_TIME_NAME],
             )
             for source in self.sources
+            if source.point.name != _MOTES
         ]
         return points + [
             (joined.called, joined.schema.name, [column.name for column in joined.schema.columns])
