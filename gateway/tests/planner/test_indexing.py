@@ -292,6 +292,8 @@ def test_a_program_names_as_many_as_it_has_room_for() -> None:
     ("sql", "of", "said"),
     [
         (CLIMATE, motes(spacing=0), "the motes' positions are not known"),
+        (CLIMATE, motes(count=0), "no mote is known yet, and an index needs several"),
+        (CLIMATE, motes(count=1), "only one mote is known yet"),
         (CLIMATE, motes(("iris",)), "no mote of this network can store: all are iris"),
         (CLIMATE, motes(spacing=100_000), "a mote stands 2000 m away"),
         (CLIMATE.replace("climate", "taken"), None, "there is a table 'taken' already"),

@@ -355,6 +355,10 @@ def _period(statement: CreateIndex) -> int:
 def _check_places(motes: Iterable[Mote], span: ast.Span) -> None:
     """Whether it is known where the motes stand. Raises QueryError."""
     places = [(round(mote.xpos * 100), round(mote.ypos * 100)) for mote in motes]
+    if len(places) < 2:
+        hint = 'ask when skerry motes shows them; in a run of the testbed, a while after its begin: [[query]] with at = "2 min"'
+        known = "only one mote is" if places else "no mote is"
+        raise QueryError(f"{known} known yet, and an index needs several", hint, span)
     if len(set(places)) < 2:
         hint = "tell each mote where it stands, as in skerry run set_position 3.5,4 --mote 7"
         raise QueryError("the motes' positions are not known", hint, span)
