@@ -21,6 +21,7 @@
 #define WIRE_FIELDS_MAXIMUM 12U /* columns of a query */
 #define WIRE_JOINED_NUMBER 13U /* bit of a JOINED's nulls from which on a row's number stands */
 #define WIRE_RESULT_NONE_BEFORE 12U /* bit of a RESULT's nulls from which on epochs before a mote's first row stand */
+#define WIRE_RESULT_TAKEN 0U /* bit of a RESULT's nulls that turns with each mote that takes it */
 #define WIRE_PASSED_EPOCHS 32U /* from one PASSED of a mote to the next */
 #define WIRE_PAIRS_MOTES 64U /* that a program's hosts and their groups tell apart */
 #define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
@@ -744,7 +745,7 @@ struct wire_result {
     uint8_t query; /* query id */
     uint16_t node; /* short address of the mote that sampled */
     uint32_t epoch; /* epoch number: sampled at network time epoch * period */
-    uint16_t nulls; /* bit i set: field i is NULL (its bytes are 0); bits 12..15, of a mote's first row in a join: epochs without one before it */
+    uint16_t nulls; /* bit i set: field i is NULL (its bytes are 0); in a join bit 0: an odd number of hosts has taken it, and bits 12..15, of a mote's first row: epochs without one before it */
     uint8_t values[]; /* fields in order, each in its program's format; behind them a Tally, without those of its counts at the end that are 0 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_result) == 9, "wire_result");

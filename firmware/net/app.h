@@ -74,7 +74,7 @@ bool app_snoops(uint8_t query);
  * unless they are of one query, epoch and group. */
 bool app_superfluous(const struct wire_partial *own, uint8_t own_length,
                      const struct wire_partial *heard, uint8_t heard_length);
-/* A child's row has come, `length` bytes as on the air: whether it is to be passed on. */
+/* A child's row has come, `length` bytes as on the air: whether it is to be passed on as it is. */
 bool app_child_row(const struct wire_result *row, uint8_t length);
 /* A child's record has come, at least `length` bytes as on the air: so many of them are for the
  * queue; 0: it need not be passed on. */

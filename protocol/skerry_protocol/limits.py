@@ -106,6 +106,9 @@ JOINED_NUMBER = 13
 #: The first bit of a RESULT's `nulls` that says no column's NULL: of one that is to be joined, its mote's first in a role since it started,
 #: how many epochs right before it have begun since then, none of which had such a row; 0: not told.
 RESULT_NONE_BEFORE = 12
+#: The bit of a RESULT's `nulls` that turns with each mote that takes it, of those that join its rows as they climb: its first column, as
+#: what it has passed, is never NULL. Whoever has to know by that that another one has missed it lets it go on to the gateway.
+RESULT_TAKEN = 0
 
 #: A mote whose rows are joined elsewhere tells each so many epochs how many it has had.
 PASSED_EPOCHS = 32

@@ -44,7 +44,10 @@ Result = Struct(
     "epoch" / Int32ul * "epoch number: sampled at network time epoch * period",
     "nulls"
     / Int16ul
-    * "bit i set: field i is NULL (its bytes are 0); bits 12..15, of a mote's first row in a join: epochs without one before it",
+    * (
+        "bit i set: field i is NULL (its bytes are 0); in a join bit 0: an odd number of hosts has taken it, and bits 12..15, "
+        "of a mote's first row: epochs without one before it"
+    ),
     "values"
     / GreedyBytes
     * "fields in order, each in its program's format; behind them a Tally, without those of its counts at the end that are 0",

@@ -189,6 +189,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
         limits.RESULT_NONE_BEFORE,
         "bit of a RESULT's nulls from which on epochs before a mote's first row stand",
     ),
+    ("RESULT_TAKEN", limits.RESULT_TAKEN, "bit of a RESULT's nulls that turns with each mote that takes it"),
     ("PASSED_EPOCHS", limits.PASSED_EPOCHS, "from one PASSED of a mote to the next"),
     ("PAIRS_MOTES", limits.PAIRS_MOTES, "that a program's hosts and their groups tell apart"),
     ("WINDOW_MAXIMUM", limits.WINDOW_MAXIMUM, "rows in the window of a temporal aggregate"),

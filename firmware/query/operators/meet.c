@@ -31,10 +31,20 @@ static bool hosted(const struct meet *meet, uint8_t mote, uint8_t roles)
     return meet_needs(meet, mote, roles) || meet_needed(meet, meet->hosts, mote, roles);
 }
 
-/* A row of this mote, or of one below it, some of whose values may be cut off. */
-static bool passes(const struct wire_result *row, uint8_t length, bool own)
+/* Whether a row that climbs has passed a host farther down, as its mote has found another parent,
+ * or was late there: it goes up to the gateway, too, which joins it for that host. */
+static bool has_passed_one(const struct meet *meet, const struct wire_result *row, uint8_t mote)
+{
+    uint8_t hosts = meet_needed_below(meet, mote, row->values[0] & PAIRS_ROLES);
+    return hosts % 2 != (row->nulls >> WIRE_RESULT_TAKEN & 1);
+}
+
+/* A row of this mote, or of one below it, some of whose values may be cut off. *taken: it climbs,
+ * and those farther up are to be told that one more host has it. */
+static bool passes(const struct wire_result *row, uint8_t length, bool own, bool *taken)
 {
     struct meet meet;
+    *taken = false;
     if (!meet_look(entry_of(row->query), &meet) || meet_all_come(&meet) ||
         length < sizeof *row + 1 + meet.width)
         return true;
@@ -43,9 +53,11 @@ static bool passes(const struct wire_result *row, uint8_t length, bool own)
     if (!base && !hosted(&meet, mote, roles))
         return !own; /* it is of no pair; of others the gateway may not have known */
     struct meet_state *state = meet_open(&meet);
-    if (meet.way == WIRE_PAIRS_CLIMB)
-        return state == NULL || !meet_take(&meet, row, mote) || base ||
-               meet_needed(&meet, meet.above, mote, roles);
+    if (meet.way == WIRE_PAIRS_CLIMB) {
+        *taken = state != NULL && meet_take(&meet, row, mote);
+        return !*taken || base || meet_needed(&meet, meet.above, mote, roles) ||
+               has_passed_one(&meet, row, mote);
+    }
     if (own)
         (void)meet_take(&meet, row, mote);
     if (!meet_sends(&meet, state, row, mote, own) || base)
@@ -54,6 +66,23 @@ static bool passes(const struct wire_result *row, uint8_t length, bool own)
         return !own || meet_needed(&meet, meet.hosts, mote, roles);
     /* Of others: it is the gateway's, as no way has led to its host. */
     return !own && (!settings()->root || meet.way == WIRE_PAIRS_SENT);
+}
+
+/* One more host has it. */
+static void mark(struct wire_result *row) { row->nulls ^= 1U << WIRE_RESULT_TAKEN; }
+
+/* Queues a row of a mote below as one that one more host has. */
+static NOT_INLINED void pass_on(const struct wire_result *row, uint8_t length)
+{
+    struct {
+        struct wire_result row;
+        uint8_t values[1 + MEET_WIDTH_MAXIMUM + sizeof(struct wire_tally)];
+    } marked;
+    if (length > sizeof marked)
+        length = sizeof marked;
+    memcpy(&marked, row, length);
+    mark(&marked.row);
+    queue_push(WIRE_PACKET_RESULT, &marked, length);
 }
 
 /* Epochs right before a row, one by one up to NONE_BEFORE, that have begun since this mote started;
@@ -88,12 +117,22 @@ bool meet_own_passes(struct wire_result *row, uint8_t length)
         for (uint8_t i = 0; i < 2; i++)
             state->passed[i] = (uint8_t)(state->passed[i] + (row->values[0] >> i & 1));
     }
-    return passes(row, length, true);
+    bool taken, goes_on = passes(row, length, true, &taken);
+    if (taken)
+        mark(row);
+    return goes_on;
 }
 
 bool app_child_row(const struct wire_result *row, uint8_t length)
 {
-    return length < sizeof *row || passes(row, length, false);
+    bool taken;
+    if (length < sizeof *row)
+        return true;
+    if (!passes(row, length, false, &taken))
+        return false;
+    if (taken)
+        pass_on(row, length);
+    return !taken;
 }
 
 /* A field of one of the two rows. */

@@ -154,6 +154,15 @@ bool meet_needed(const struct meet *meet, const uint8_t *at, uint8_t mote, uint8
     return false;
 }
 
+uint8_t meet_needed_below(const struct meet *meet, uint8_t mote, uint8_t roles)
+{
+    uint8_t count = 0;
+    for (const uint8_t *at = meet->hosts; at < meet->end && !is_own(meet, at); at = meet_behind(at))
+        if (host_needs(at, mote, roles))
+            count++;
+    return count;
+}
+
 /* Whether rows of a mote come to a host by another one. */
 static bool comes_by_host(const uint8_t *host, uint8_t mote)
 {
@@ -288,7 +297,8 @@ bool meet_take(struct meet *meet, const struct wire_result *row, uint8_t mote)
     switch (pairs_put(&meet->pairs, &waits, &place)) {
     case PAIRS_PUT: {
         struct values *values = meet_values(meet, place);
-        values->nulls = row->nulls & ((1U << WIRE_RESULT_NONE_BEFORE) - 1U);
+        values->nulls =
+            row->nulls & ((1U << WIRE_RESULT_NONE_BEFORE) - 1U) & ~(1U << WIRE_RESULT_TAKEN);
         memcpy(values->bytes, &row->values[1], meet->width);
         return true;
     }

@@ -77,6 +77,8 @@ bool meet_all_come(const struct meet *meet);
 bool meet_needs(const struct meet *meet, uint8_t mote, uint8_t roles);
 /* Whether a host from `at` on, but for this mote, does. */
 bool meet_needed(const struct meet *meet, const uint8_t *at, uint8_t mote, uint8_t roles);
+/* How many hosts before this one in the program, and so farther down, do. */
+uint8_t meet_needed_below(const struct meet *meet, uint8_t mote, uint8_t roles);
 /* Hosts to which rows go by ways, of a mote that have passed as `roles`: bit n is the program's
  * host n. `own`: they begin here, else they are passed on. */
 uint16_t meet_sent_to(const struct meet *meet, uint8_t mote, uint8_t roles, bool own);

@@ -85,9 +85,10 @@ def joining(code: bytes, roles: int = S | T) -> bytes:
     return program([*own, pairs], period=PERIOD * 1000)
 
 
-def row(node: int, epoch: int, value: int | None, roles: int = S | T) -> bytes:
-    """A RESULT of a mote below."""
-    head = {"query": QUERY, "node": node, "epoch": epoch, "nulls": 2 * (value is None)}
+def row(node: int, epoch: int, value: int | None, roles: int = S | T, taken: int = 0) -> bytes:
+    """A RESULT of a mote below; ``taken``: by so many hosts."""
+    nulls = 2 * (value is None) | taken % 2 << limits.RESULT_TAKEN
+    head = {"query": QUERY, "node": node, "epoch": epoch, "nulls": nulls}
     return bytes(records.Result.build({**head, "values": struct.pack("<Bh", roles, value or 0)}))
 
 
@@ -197,13 +198,42 @@ def test_rows_go_on_to_hosts_above_and_to_the_gateway(mote: Mote) -> None:
     hosts = {9: [(2, 3)], OWN: [(2, 4), (3, 4), (5, 4)], 6: [(3, 5)]}
     begun(mote, clause([2, 3, 4, 5], hosts, rows=1, base=[5]))
     epoch = BEGIN // PERIOD
-    assert [mote.row(row(node, epoch, 1)) for node in (2, 3, 4, 5)] == [False, True, False, True], (
-        "2's other host is below"
-    )
+    below = {2: 1, 3: 1, 4: 0, 5: 0}
+    assert not any(mote.row(row(node, epoch, 1, taken=hosts)) for node, hosts in below.items())
+    # They go on as one more host has them; 2's other host is below.
+    gone = [bytes(records.Result.build(one.body._asdict())) for one in mote.records()]
+    assert gone == [row(3, epoch, 1, taken=2), row(5, epoch, 1, taken=1)]
     assert mote.row(row(8, epoch, 1)), "a mote that nobody knew"
     assert mote.row(row(2, epoch, 1)[:-1]), "what is cut off is for the gateway to refuse"
     assert mote.row(b"\x03"), "the same"
     assert not mote.row(row(2, epoch, 1) + bytes(2)), "with its tally"
+
+
+def test_what_has_passed_a_host_below_goes_on_to_the_gateway(mote: Mote) -> None:
+    """Whoever is above takes it for pairs of his own, and it is told there, too, that one host has it too few."""
+    begun(mote, clause([2, 3, 4], {9: [(2, 3)], OWN: [(2, 4), (4, 3)]}, rows=1))
+    epoch = BEGIN // PERIOD
+    assert not mote.row(row(2, epoch, 1))
+    assert not mote.row(row(2, epoch + 1, 1, taken=1))
+    # As s alone 4 has its only pair here, and 3 as s none: of other roles nobody below needs it.
+    assert not mote.row(row(4, epoch, 1, S))
+    assert not mote.row(row(2, epoch, 1, taken=1)), "it has come twice"
+    gone = [bytes(records.Result.build(one.body._asdict())) for one in mote.records()]
+    assert gone == [row(2, epoch, 1, taken=1)]
+
+
+@pytest.mark.parametrize(("roles", "goes"), [(S, False), (T, True), (S | T, True)])
+@pytest.mark.parametrize("base", [(), (OWN,)])
+def test_a_mote_sends_rows_that_pass_in_a_role_that_it_has(
+    mote: Mote, roles: int, goes: bool, base: tuple[int, ...]
+) -> None:
+    """``base``: of motes of which the gateway has pairs, in both."""
+    mote.synchronise(BEGIN - 0.5)
+    mote.sensor(BY_NAME["temp"].number, 1)
+    code = clause([2, OWN], {9: [(2, OWN)]}, rows=1, base=base)
+    assert mote.install(joining(code, roles), QUERY) == COMPLETE
+    mote.run(1)
+    assert [record.type for record in mote.records()] == [PacketType.RESULT] * (goes or bool(base))
 
 
 def test_a_mote_without_pairs_sends_nothing(mote: Mote) -> None:
