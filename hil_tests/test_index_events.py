@@ -160,3 +160,41 @@ def test_each_event_is_a_tuple(
     assert told(office, among)[-1][-3:] == pytest.approx(database.execute(asked).fetchall()[0])
     overflow(net, office, rng, len(stored))
     office.gateway.close()
+
+
+def test_starts_and_presses_are_tuples_where_frames_are_lost(
+    network: MakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn_seed: int
+) -> None:
+    """One frame in ten is lost, and motes of both boards start again, whose starts are events as well."""
+    rng = Random(drawn_seed)
+    net = network(grid(4, 3, spacing=10, boards=BOARDS), radio=disc(15, 0.9), seed=drawn_seed)
+    net.advance(0.5)
+    office = Office(net, tmp_path, monkeypatch)
+    office.advance(300, lambda: bool(office.gateway.site.status()["motes"] == len(net.motes)))
+    office.ask("CREATE INDEX presses ON EVENT button (JOINT (light FROM 0 TO 1000, temp FROM 10 TO 60))")
+    office.ask("CREATE INDEX starts ON EVENT boot (JOINT (voltage FROM 2 TO 4, light FROM 0 TO 1000))")
+    for mote in net.motes.values():
+        mote.sense(light=round(rng.uniform(0, 1000)), temp=20)
+    office.advance(150)
+    pressed, started = Counter[int](), Counter[int]()
+    for _ in range(ROUNDS):
+        for node in rng.sample(sorted(net.motes), 4):
+            net.motes[node].press()
+            pressed[node] += 1
+            office.advance(5)
+        # What waits on a mote that starts again is lost.
+        office.advance(SETTLED_S)
+        node = rng.choice(sorted(net.motes)[1:])
+        net.motes[node].reboot()
+        started[node] += 1
+        office.advance(SETTLED_S)
+    office.advance(SETTLED_S)
+    found = {name: office.ask(f"SELECT nodeid, epoch FROM {name}") for name in ("presses", "starts")}
+    office.answers(list(found.values()))
+    rows = {name: told(office, query) for name, query in found.items()}
+    print(
+        f"seed {drawn_seed}: {len(rows['presses'])} of {pressed.total()} presses, {len(rows['starts'])} of {started.total()} starts"
+    )
+    assert Counter(node for node, _ in rows["presses"]) == pressed
+    assert Counter(node for node, _ in rows["starts"]) == started
+    office.gateway.close()
