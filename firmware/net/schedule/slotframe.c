@@ -53,10 +53,7 @@ uint16_t slotframe_now(void)
 
 uint16_t slotframe_cell(uint8_t level, uint16_t node)
 {
-    /* They go round by one each round: the slot's last cell has room for a single frame, however
-     * much its mote has to send. */
-    uint8_t cells = slot_table_cells(level),
-            cell = (uint8_t)((node % cells * (uint32_t)CELL_STEP + slotframe.round) % cells);
+    uint8_t cells = slot_table_cells(level), cell = (uint8_t)(node % cells * CELL_STEP % cells);
     if (node >= cells)
         cell = (uint8_t)((cell + node / cells * (uint16_t)((1 + slotframe.round) % cells)) % cells);
     return (uint16_t)(slot_table_start(level) + (uint16_t)(cell * SLOT_CELL_MS));
