@@ -10,7 +10,6 @@ from itertools import count
 
 import pytest
 
-from hil_tests.soaked import soaked
 from hil_tests.test_snooping import DRAIN, PERIOD_S, STILL, answers, two_levels
 from skerry.ingest.partial_states import Partial
 from skerry.planner.features.approximate import EVERY_EPOCHS
@@ -26,6 +25,8 @@ from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc
 WITHIN = 1.0
 #: Rounding of a reading by the sensor's resolution, degC.
 RESOLUTION = 0.05
+#: Of eight networks the mean of what is saved is by chance above the bound or below it.
+NETWORKS = 24
 
 
 @dataclass
@@ -102,15 +103,14 @@ def within(run: Run, motes: int, exact: bool = False) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("boards", [("iris",), ("iris", "cc2538")], ids=["iris", "iris+cc2538"])
-@pytest.mark.parametrize("networks", [8, *soaked([24])])
 def test_errors_are_within_the_tolerance_and_frames_are_saved(
-    network: MakeNetwork, boards: tuple[str, ...], networks: int
+    network: MakeNetwork, boards: tuple[str, ...]
 ) -> None:
     """Readings differ by more than the tolerance, but not those of all neighbours; all counts are exact. How many frames that saves
     depends on who is heard first: from 118 to 196 of 272, so that only the mean of many networks says something. So do answers' errors:
     in a network where they are smallest they may look like rounding."""
     frames, worst = [], []
-    for seed in range(1, networks + 1):
+    for seed in range(1, NETWORKS + 1):
         net = network(two_levels(10, 6, boards), radio=disc(30), environment=STILL, seed=seed)
         found = run(net, places(list(net.motes), 3, 0.6), 14)
         worst.append(max(within(found, 17)))
