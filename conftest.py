@@ -29,6 +29,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 #: What tests draw by that draw: one seed in each `make test`, another in each `make explore`.
 SEED = int(os.environ.get("SKERRY_SEED", "20040527"))
 EXPLORES = "SKERRY_SEED" in os.environ
+#: Tests over networks of emulated motes.
+SCENARIOS = Path(__file__).resolve().parent / "hil_tests"
 
 settings.register_profile(
     "skerry",
@@ -75,8 +77,9 @@ def pytest_collection_finish() -> None:
 
 
 def takes_long(item: pytest.Item) -> bool:
-    """By what the test says of itself."""
-    return any(item.get_closest_marker(mark) for mark in ("slow", "spark"))
+    """By what the test says of itself, or as it runs a network of motes: else those, which are collected last, would be the last to run."""
+    marked = any(item.get_closest_marker(mark) for mark in ("slow", "spark"))
+    return marked or item.path.is_relative_to(SCENARIOS)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
