@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 #: How often a file is looked at, in s.
 LOOK_S = 1.0
+#: Longer than a file system's clock stands still.
+_TICK_NS = 100_000_000
 #: What is raised where the file is to blame. Anything else is a fault of the gateway's.
 _EXPECTED = (TableError, OSError, pa.ArrowException, sqlite3.Error)
 
@@ -116,7 +118,7 @@ class TableStore:
         with suppress(OSError):
             directory.mkdir(parents=True, exist_ok=True)
         self._entries: dict[Path, _Entry] = {}
-        self._looked = -LOOK_S
+        self._looked, self._stood = -LOOK_S, 0
         self._version = 0
         self._lock = threading.Lock()
 
@@ -189,10 +191,13 @@ class TableStore:
         return found
 
     def _look(self) -> None:
-        """See what has changed, at most once in a while."""
-        if time.monotonic() - self._looked < LOOK_S:
+        """See what has changed, at most once in a while; a file that has come is there at once, for who asks for it next."""
+        stood = self._stands()
+        if time.monotonic() - self._looked < LOOK_S and stood == self._stood:
             return
-        self._looked = time.monotonic()
+        # A file that comes within the same tick of the clock leaves the directory's time as it was.
+        settled = time.time_ns() - stood > _TICK_NS
+        self._looked, self._stood = time.monotonic(), stood if settled else -1
         there = {file.path: file for file in files_of(self.directory, (*files.SUFFIXES, jdbc.SUFFIX))}
         for path in [path for path in self._entries if path not in there]:
             self._forget(path)
@@ -208,6 +213,13 @@ class TableStore:
                 self._entries[path] = self._read(file)
             elif known.database is not None:
                 self._renew(known, known.database)
+
+    def _stands(self) -> int:
+        """Since when the directory has the files that it has; 0: it is not there."""
+        try:
+            return self.directory.stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def _forget(self, path: Path) -> None:
         entry = self._entries.pop(path, None)

@@ -507,3 +507,14 @@ def test_where_tables_belong_is_made_and_said(tmp_path: Path) -> None:
     assert refused(store, "places").endswith(
         "CSV, Parquet and SQLite files belong into the gateway's directory of tables, which 'skerry tables' names"
     )
+
+
+def test_a_file_that_comes_is_there_at_once(tmp_path: Path) -> None:
+    """Whoever copies a file and asks is not told that there is none, though the directory has just been looked at."""
+    store = TableStore(tmp_path)
+    for number in range(20):
+        assert len(store.schemas()) == number
+        (tmp_path / f"rooms{number}.csv").write_text("room,name\n1,hall\n")
+        assert store.get(f"rooms{number}").rows == 1
+    (tmp_path / "rooms7.csv").unlink()
+    assert "rooms7" not in store.schemas()
