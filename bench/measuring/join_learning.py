@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -61,6 +61,16 @@ class Learned:
         for one, other in pairwise(self.stretches):
             load += self.metered.load(one.plan, slice(other.begin, one.end))
         return load
+
+    def handed_over(self, both: int) -> Learned:
+        """What it would be if motes sent their windows' rows once more, to the hosts that follow, and two plans ran for at most so many
+        epochs. Motes do not do so."""
+        found = list(self.stretches)
+        for at, (one, other) in enumerate(pairwise(self.stretches)):
+            found[at] = replace(found[at], end=min(one.end, other.begin + both))
+            told = other.before + self.metered.window_rows(other.plan)
+            found[at + 1] = replace(other, before=told)
+        return Learned(self.metered, found)
 
 
 def learned(asked: Asked, metered: Metered, planned: Planned, start: Rates, price: Prices) -> Learned:

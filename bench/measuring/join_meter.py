@@ -206,6 +206,23 @@ class Metered:
                 load.listen(link[1], count * CHILD_CELLS)
         return load
 
+    def window_rows(self, plan: Plan) -> Load:
+        """What a window's rows of each mote and role come to, sent once more, on the ways that a plan has for its rows."""
+        load = Load.none(self.motes)
+        up: dict[Link, int] = {}
+        for flow in plan.flows:
+            if flow.answers:
+                continue
+            records = self.window * sum(len(roles) for _, roles in flow.rows)
+            for link in flow.links:
+                if flow.by_tree:
+                    up[link] = up.get(link, 0) + records * (RECORD_BYTES + row_bytes(ROW_VALUES))
+                else:
+                    load.frames(link, records, records * carried_bytes(ROW_VALUES), WAY_FRAME_BYTES)
+        for link, payload in up.items():
+            load.frames(link, float(np.ceil(payload / ROOM)), payload, FRAME_BYTES)
+        return load
+
 
 def searched(
     motes: int,

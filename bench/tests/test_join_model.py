@@ -128,6 +128,24 @@ def test_wrong_estimates_are_learnt_and_right_ones_stay() -> None:
     assert moves.load(0, epochs).total == pytest.approx(whole + flooded(asked).total)
     last = slice(before.end, epochs)
     assert metered.load(after.plan, last).total < metered.load(before.plan, last).total
+    handed = moves.handed_over(5)
+    assert [(one.begin, one.end) for one in handed.stretches] == [(0, EPOCHS + 5), (EPOCHS, epochs)]
+    spared = metered.load(before.plan, slice(EPOCHS + 5, before.end)).total
+    rows = metered.window_rows(after.plan).total
+    assert rows > 0
+    assert handed.load(0, epochs).total == pytest.approx(moves.load(0, epochs).total - spared + rows)
+    assert stays.handed_over(5).load(0, epochs).total == stays.load(0, epochs).total
+
+
+def test_a_window_of_one_row_takes_what_an_epoch_does_in_which_all_pass_and_none_match() -> None:
+    asked, price = query_0(FIELD, np.random.default_rng(11)), priced("bytes")
+    rates = Rates(Estimates(1.0, 1.0, 0.0, 1))
+    readings = Readings.drawn(len(FIELD), 1, 1.0, 1.0, 1e-12, np.random.default_rng(12))
+    metered = Metered(len(FIELD), readings, 1)
+    for plan in (strategies.base(asked.query, asked.network), chosen(asked, rates, price)):
+        assert plan.flows
+        assert all(len(roles) == 1 for flow in plan.flows if not flow.answers for _, roles in flow.rows)
+        assert metered.window_rows(plan).total == pytest.approx(metered.load(plan).total)
 
 
 def test_readings_follow_each_other() -> None:
