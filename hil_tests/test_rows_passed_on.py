@@ -1,4 +1,4 @@
-"""Hosts that pass rows on to others that need them, too: on motes of both boards answers are DuckDB's, and fewer bytes are on the air."""
+"""Motes that pass rows on, where ways part and meet: on motes of both boards answers are DuckDB's, and fewer bytes are on the air."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from bench.measuring.air import joules
 from hil_tests.drawn_joins import Drawn
 from hil_tests.joining import Joining
 from skerry_protocol import codec, mac
@@ -47,4 +48,44 @@ def test_rows_go_once_over_hops_that_hosts_share(drawn_seed: int) -> None:
         assert outcome.ours.total() > 5
         assert bool(relays) == passes_on
     print(f"seed {drawn_seed}: {sent[False]} B, and {sent[True]} B where hosts pass rows on")
+    assert sent[True] < sent[False]
+
+
+#: Two rooms of four motes and one of three: all rows of a room go to one mote each.
+MEETING = Drawn(
+    "s.room = t.room AND s.nodeid < t.nodeid",
+    "s.light > 450",
+    "t.light > 450",
+    "s.temp < t.temp",
+    1,
+    0,
+    "BY HASH ESTIMATE s 50 %, t 50 %, pair 50 %",
+)
+
+
+def radios(net: NetworkHandle) -> float:
+    """J of all but the root's."""
+    return joules((mote.energy for number, mote in net.motes.items() if number), "radio")
+
+
+@pytest.mark.slow
+def test_ways_branch_and_meet_at_motes_that_join_none(drawn_seed: int) -> None:
+    """The same readings in the same network, each time anew, with and without."""
+    sent: dict[bool, int] = {}
+    for passes_on in (False, True):
+        joining = dataclasses.replace(Joining.of(drawn_seed), passes_on=passes_on)
+        joining.net.frames.clear()
+        before = radios(joining.net)
+        [outcome], _, stays = joining.batch([MEETING])
+        sent[passes_on], relays = carried(joining.net), joining.passed[0]
+        alone = relays.branching(outcome.hosts)
+        print(
+            f"passes on: {passes_on}; {outcome.told()}; {sent[passes_on]} B of rows on ways; {relays.of}, {alone} join none;"
+        )
+        print(f"radios took {1000 * (radios(joining.net) - before):.0f} mJ, {outcome.strays} strays")
+        assert not outcome.wrong, (drawn_seed, outcome.wrong)
+        assert not stays or outcome.ours == outcome.theirs, drawn_seed
+        assert outcome.ours.total() > 5
+        assert bool(alone) == passes_on
+    print(f"seed {drawn_seed}: {sent[False]} B, and {sent[True]} B where ways branch and meet")
     assert sent[True] < sent[False]

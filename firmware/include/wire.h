@@ -617,7 +617,7 @@ _Static_assert(sizeof(struct wire_pairs) == 10, "wire_pairs");
 struct wire_pairs_host {
     uint8_t host; /* the mote that joins them, by its number in the first set, from 0 */
     uint8_t rows; /* that it has room for */
-    uint8_t groups; /* bytes of its groups, at least 1 */
+    uint8_t groups; /* bytes of its groups; 0: it joins none, and only passes rows on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_pairs_host) == 3, "wire_pairs_host");
 

@@ -222,7 +222,8 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         programs.PairsHost,
         "In a PAIRS. Behind it its pairs, in groups, a byte for each mote of a group: its number in the first set, and 64 where "
         "it is s, 128 where it is t. Each s is a pair with each t behind it in its group. A group begins with motes that are s "
-        "alone, so that one of these behind others begins the next. Where another host passes rows on to it, bytes below 64 stand "
+        "alone, so that one of these behind others begins the next. A host without pairs only passes rows on. Where another host "
+        "passes rows on to it, bytes below 64 stand "
         "before the groups: which of the hosts that follow does so, counted from 0 for the first of all, and the motes whose rows "
         "come from there.",
     ),

@@ -102,7 +102,7 @@ Pairs = Struct(
 PairsHost = Struct(
     "host" / Int8ul * "the mote that joins them, by its number in the first set, from 0",
     "rows" / Int8ul * "that it has room for",
-    "groups" / Int8ul * "bytes of its groups, at least 1",
+    "groups" / Int8ul * "bytes of its groups; 0: it joins none, and only passes rows on",
 )
 
 Queue = Struct(

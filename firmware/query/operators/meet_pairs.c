@@ -26,7 +26,7 @@ const uint8_t *meet_behind(const uint8_t *host) { return groups_of(host) + lengt
 static uint8_t by_of(const uint8_t *host)
 {
     uint8_t first = *groups_of(host);
-    return first < MEET_HOSTS ? first : MEET_HOSTS;
+    return length_of(host) > 0 && first < MEET_HOSTS ? first : MEET_HOSTS;
 }
 static bool is_own(const struct meet *meet, const uint8_t *host) { return *host == meet->own; }
 
@@ -91,12 +91,12 @@ static bool pairs_check(const struct program_field *field, struct program_facts 
     struct mote_set motes = {at, clause->motes};
     at += clause->motes + clause->s + clause->t;
     for (; at < end; at = meet_behind(at), place++) {
-        if (end - at <= (ptrdiff_t)sizeof(struct wire_pairs_host) || length_of(at) == 0 ||
+        if (end - at < (ptrdiff_t)sizeof(struct wire_pairs_host) ||
             end - groups_of(at) < length_of(at) || *at >= PAIRS_MOTES ||
             mote_set_mote(motes, *at) == MOTE_SET_NONE)
             return false;
         /* So that rows never go round. */
-        uint8_t by = by_of(at), relayed = pairs_role(*groups_of(at)) == 0;
+        uint8_t by = by_of(at), relayed = length_of(at) > 0 && pairs_role(*groups_of(at)) == 0;
         if (relayed && (by <= place || by == MEET_HOSTS))
             return false;
         if (relayed && by > farthest)
@@ -307,12 +307,12 @@ bool meet_take(struct meet *meet, const struct wire_result *row, uint8_t mote)
     }
 }
 
-/* A host is to be found. */
+/* A host is to be found, also one that only passes rows on. */
 static void pairs_open(struct query_entry *entry, const struct program_field *field)
 {
     struct meet meet;
     (void)field;
-    if (meet_look(entry, &meet) && meet.pairs.groups_length > 0 && meet.way != WIRE_PAIRS_CLIMB)
+    if (meet_look(entry, &meet) && meet.pairs.groups != NULL && meet.way != WIRE_PAIRS_CLIMB)
         trails_lay();
 }
 

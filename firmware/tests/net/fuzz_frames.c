@@ -160,7 +160,7 @@ static uint8_t nomination(uint8_t *data)
     length = (uint8_t)(length + motes + 2 * base);
     for (uint32_t hosts = below(3); hosts; hosts--) {
         struct wire_pairs_host host = {(uint8_t)below(below(32) ? 3 : 256), (uint8_t)below(24),
-                                       (uint8_t)(1 + below(5))};
+                                       (uint8_t)below(6)};
         memcpy(clause + length, &host, sizeof host);
         length = (uint8_t)(length + sizeof host);
         bool relayed = !below(3);

@@ -67,8 +67,6 @@ def clause(
         by, whose = (passed or {}).get(host, (None, set()))
         groups = pair_groups.build(pairs, ordered)
         if by is not None:
-            # Those of other hosts' pairs come from there, too, but not here.
-            whose = whose.intersection(mote for pair in pairs for mote in pair)
             groups = bytes([by, *map(ordered.index, sorted(whose))]) + groups
         head_of = {"host": ordered.index(host), "rows": room, "groups": len(groups)}
         code += bytes(programs.PairsHost.build(head_of)) + groups
@@ -424,6 +422,43 @@ def test_a_host_passes_on_what_others_need_too(mote: Mote) -> None:
     )
 
 
+def test_a_mote_that_joins_none_passes_rows_on(mote: Mote) -> None:
+    """2's and 3's, which meet here, go on to host 9, and 2's to host 8, too; 4's come to 9 by themselves."""
+    hosts = {9: [(2, 3), (4, 3)], 8: [(2, 8)], OWN: []}
+    code = clause(
+        [2, 3, 4], hosts, rows=1, room=0, way=codes.PairsWay.SENT, passed={9: (2, {2, 3}), 8: (2, {2})}
+    )
+    begun(mote, code)
+    assert mote.trails == 1, "it is to be found"
+    for _ in range(2):
+        mote.ways(1)
+        opened = carried(mote)
+        assert opened is not None
+        assert opened[0] in (8, 9)
+        assert opened[1][10] == 0, "ways are open before there are rows"
+    mote.ways(0)
+    mote.run(1)
+    first = BEGIN // PERIOD
+    for node in (2, 3):
+        assert mote.arrives(bytes([codes.Carries.ROW]) + row(node, first, 5))
+    assert sorted(sent(mote)) == [(8, 2, first), (9, 2, first), (9, 3, first)]
+    assert not list(mote.records()), "nothing goes up, nor what is this mote's own"
+    assert mote.arrives(bytes([codes.Carries.ROW]) + row(4, first, 5))
+    assert [(one.type, one.body.node) for one in mote.records()] == [(PacketType.RESULT, 4)]
+    mote.run(PERIOD * (DELAY + 2))
+    assert not joined(mote)
+
+
+def test_rows_come_to_a_mote_that_joins_none_by_another(mote: Mote) -> None:
+    """This mote's go to 8, from there to 6, and from there to 9; neither 8 nor 6 joins any."""
+    hosts = {9: [(OWN, 2)], 6: [], 8: []}
+    passed = {9: (1, {OWN, 2}), 6: (2, {OWN})}
+    begun(mote, clause([2, OWN], hosts, rows=1, way=codes.PairsWay.SENT, passed=passed))
+    mote.ways(0)
+    mote.run(1)
+    assert sent(mote) == [(8, OWN, BEGIN // PERIOD)]
+
+
 def test_rows_that_were_passed_on_are_joined(mote: Mote) -> None:
     """Those of both motes of a pair have come by host 8."""
     hosts = {OWN: [(2, 3)], 8: [(2, 3)]}
@@ -602,7 +637,7 @@ RELAYED = [clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={9: (by, {2
         GOOD[:-1],
         GOOD[:6],
         GOOD + b"\x07",
-        clause([2], {OWN: []}, rows=1),
+        clause([2, 3], {9: [(2, 3)], OWN: []}, rows=1, passed={9: (1, {2})})[:-1],
         clause([2, 3], {OWN: [(2, 3)]}, rows=1, width=25),
         clause([2, 3], {OWN: [(2, 3)]}, rows=1, condition=instruction(Op.ATTR, BY_NAME["temp"].number)),
         clause([2, 3], {OWN: [(2, 3)]}, rows=1, condition=instruction(Op.GT)),
@@ -614,14 +649,16 @@ RELAYED = [clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={9: (by, {2
         *RELAYED[1:],
         clause([2, 3], {9: [(2, 3)], 8: [(2, 3)]}, rows=1, passed={8: (0, {2})}),
     ],
-    ids=["cut", "cut head", "a byte more", "no pair", "wide", "reads a sensor", "no code", "no such mote", "no such host",
+    ids=["cut", "cut head", "a byte more", "half a host", "wide", "reads a sensor", "no code", "no such mote", "no such host",
          "no delay", "no such way", "sets too long", "by itself", "by none of them", "by none that may be", "by one before"],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(mote: Mote, code: bytes) -> None:
     assert mote.install(joining(code), QUERY) == REFUSED
 
 
-@pytest.mark.parametrize("code", [GOOD, RELAYED[0], clause(range(2, 66), {9: [(2, 65)]}, rows=1)])
+@pytest.mark.parametrize(
+    "code", [GOOD, RELAYED[0], clause([2], {OWN: []}, rows=1), clause(range(2, 66), {9: [(2, 65)]}, rows=1)]
+)
 def test_what_differs_from_these_by_little_is_taken(mote: Mote, code: bytes) -> None:
     assert mote.install(joining(code), QUERY) == COMPLETE
 

@@ -60,6 +60,8 @@ class Places:
     unit: str = "energy"
     relays: Relays = field(default_factory=Relays)
     crowded: tuple[Crowded, ...] = ()
+    #: The same where hosts alone pass rows on, for a program that has no room for others.
+    among_hosts: Relays = field(default_factory=Relays)
 
     def ways(self, way: PairsWay, root: int) -> set[Way]:
         """By which rows come to hosts."""
@@ -96,6 +98,10 @@ class Places:
         ]
         return {
             "hosts": hosts,
+            "branches": [
+                {"mote": mote, "passed_on": self._passed_on(mote)}
+                for mote in self.relays.branching(self.hosts)
+            ],
             "base": [{"pair": list(pair), "why": why} for pair, why in self.base.items()],
             "groups": [self._group(one) for one in self.groups],
             "crowded": [{"mote": one.mote, "answers": one.answers, "most": one.most} for one in self.crowded],
@@ -106,6 +112,10 @@ class Places:
         found = [
             f"  {len(pairs)} at {host}: {_named(pairs)}{self._passed_text(host)}"
             for host, pairs in self.hosts.items()
+        ]
+        found += [
+            f"  none at {mote}, by which rows go to others{self._passed_text(mote)}"
+            for mote in self.relays.branching(self.hosts)
         ]
         found += [f"  {one}: answers may come late, or lack" for one in self.crowded[:1]]
         whys = dict.fromkeys(self.base.values())
@@ -195,6 +205,7 @@ def places(
     hosts: dict[int, tuple[Pair, ...]] = {}
     groups: list[Decided] = []
     relays: dict[int, tuple[int, frozenset[int]]] = {}
+    among_hosts = dict(relays)
     for root, pairs in within.items():
         reckoning = Reckoning(
             pairing, known[root], motes, statics, rates, price, has, others, forced, carried_rows(period_ms)
@@ -223,8 +234,9 @@ def places(
         if pairing.strategy == IN_NETWORK and not forced:
             _none_dearer(estimate, [one.group.pairs for one in decided], hosts, base)
         at = {pair: host for pair, host in _at(hosts).items() if known[root].up(host) is not None}
-        relays |= estimate.relays(needed(at)).of
-    return Places(hosts, base, tuple(groups), pairing.cost, Relays(relays))
+        among_hosts |= estimate.relays(needed(at)).of
+        relays |= estimate.branched(needed(at)).of
+    return Places(hosts, base, tuple(groups), pairing.cost, Relays(relays), among_hosts=Relays(among_hosts))
 
 
 def _at(hosts: Mapping[int, Sequence[Pair]]) -> dict[Pair, int]:
@@ -252,7 +264,8 @@ def _relaying(reckoning: Reckoning, hosts: Mapping[int, Sequence[Pair]]) -> Esti
     has, others, kept = reckoning.room, reckoning.others, dict(hosts)
 
     def allowed(relays: Relays, sent: Mapping[Way, int]) -> bool:
-        has_room = not any(has.over(kept[by], passes_on=True) for by, _ in relays.of.values())
+        has_room = not any(has.over(kept.get(by, ()), passes_on=True) for by, _ in relays.of.values())
+        has_room &= len(kept) + len(relays.branching(kept)) <= HOSTS_MAXIMUM
         ways, period_ms = relays.ways(sent), has.period_ms
         carry = all(others.carries(way, len(rows), period_ms) for way, rows in ways.items())
         return has_room and carry and others.over(ways) == 0
@@ -299,13 +312,17 @@ def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
 
     def told(here: Places, *, all_come: bool = False) -> Clause:
         # Those to whom others pass rows on come before these.
-        order = sorted(here.hosts, key=lambda host: -len(here.relays.before(host)))
-        hosts = [
-            (host, rows_of(pairing, plan.period_ms, here.hosts[host]), here.hosts[host]) for host in order
-        ]
+        all_told = {**here.hosts, **dict.fromkeys(here.relays.branching(here.hosts), ())}
+        order = sorted(all_told, key=lambda host: -len(here.relays.before(host)))
+        hosts = [(host, rows_of(pairing, plan.period_ms, all_told[host]), all_told[host]) for host in order]
         return clause_of(pairing, plan.period_ms, hosts, sorted(here.base), here.relays.of, all_come=all_come)
 
-    while placed.hosts and not (_has_numbers(placed) and len(told(placed).values) <= most):
+    def has_room(here: Places) -> bool:
+        return _has_numbers(here) and len(told(here).values) <= most
+
+    if not has_room(placed):
+        placed = replace(placed, relays=placed.among_hosts)
+    while placed.hosts and not has_room(placed):
         placed = _without_dearest(placed)
     # Where all rows come, those of motes without a partner are of no pair.
     all_come = pairing.strategy == NAIVE or len(told(placed).values) > most
@@ -314,7 +331,8 @@ def clause(plan: QueryPlan, placed: Places) -> tuple[Clause, Places]:
 
 def _has_numbers(placed: Places) -> bool:
     """Whether a program can name all motes that hosts are told of."""
-    return len(named((host, 0, pairs) for host, pairs in placed.hosts.items())) <= PAIRS_MOTES
+    hosts = {**placed.hosts, **dict.fromkeys(placed.relays.branching(placed.hosts), ())}
+    return len(named((host, 0, pairs) for host, pairs in hosts.items())) <= PAIRS_MOTES
 
 
 def _without_dearest(placed: Places) -> Places:

@@ -1,4 +1,4 @@
-"""Hosts that pass rows on to others that need them, too: who has which rows then, what that costs, and what motes are told of it."""
+"""Hosts, and motes that join none, that pass rows on: who has which rows then, what that costs, and what motes are told of it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def hosted(found: Drawn, draw: st.DataObject) -> dict[Pair, int]:
 def told(hosts: dict[int, list[Pair]], relays: Relays) -> bytes:
     """The code that motes have."""
     assert PLAN.pairing is not None
-    order = sorted(hosts, key=lambda host: -len(relays.before(host)))
-    made = clause_of(PLAN.pairing, 10_000, [(host, 1, hosts[host]) for host in order], relays=relays.of)
+    told_of = {**hosts, **{mote: [] for mote in relays.branching(hosts)}}
+    order = sorted(told_of, key=lambda host: -len(relays.before(host)))
+    made = clause_of(PLAN.pairing, 10_000, [(host, 1, told_of[host]) for host in order], relays=relays.of)
     assert {host: list(pairs) for host, (_, pairs) in hosts_of(made).items()} == {
         host: sorted(pairs) for host, pairs in hosts.items()
     }
@@ -121,6 +122,36 @@ def test_each_host_has_each_row_that_it_needs_once(
     assert all(len(relays.before(host)) <= PASSED_ON for host in hosts)
 
 
+@given(drawn, units, st.integers(1, 4), st.data())
+@settings(max_examples=150, deadline=None)
+def test_ways_branch_and_meet_where_that_costs_less(
+    found: Drawn, unit: str, most: int, draw: st.DataObject
+) -> None:
+    """Each host has each row that it needs once, whoever passes it on."""
+    at, price = hosted(found, draw), prices(unit, 2, 4, 10)
+    sent, estimate = needed(at), Estimate(found.tree, found.rates, price, most)
+    relays = estimate.branched(sent)
+    hosts: dict[int, list[Pair]] = {}
+    for pair, host in at.items():
+        hosts.setdefault(host, []).append(pair)
+    have = received(told(hosts, relays))
+    for pair, host in at.items():
+        for role, mote in enumerate(pair):
+            assert have[mote, role, host] == (mote != host)
+    assert set(have.values()) <= {1}
+    passing = {by for by, _ in relays.of.values()}
+    assert {host for _, _, host in have} <= {*hosts, *passing}
+    assert found.tree.root not in passing
+    ways = relays.ways(sent)
+    assert all(len(carried) <= most for carried in ways.values() if len(carried) > 1)
+    assert all(len(relays.before(host)) <= PASSED_ON for host in (*hosts, *passing))
+    costs = [
+        plan_of(PairsWay.SENT, at, found.tree, these).cost(found.rates, price, found.tree)
+        for these in (relays, estimate.relays(sent))
+    ]
+    assert costs[0] <= costs[1] * EQUAL
+
+
 @given(drawn, units, st.data())
 @settings(max_examples=100, deadline=None)
 def test_rows_are_passed_on_where_that_costs_less(found: Drawn, unit: str, draw: st.DataObject) -> None:
@@ -159,6 +190,26 @@ def test_hops_that_two_hosts_share_are_counted_once() -> None:
     # A third time nothing is passed on: it would come late.
     farther = {**at, (8, 1): 1}
     assert max(map(len, map(estimate.relays(needed(farther)).before, (1, 2, 4, 6)))) == PASSED_ON
+
+
+def test_ways_branch_and_meet_at_motes_that_join_none() -> None:
+    """Below 3, itself below 2 and 1, stand 4 and 5, and below each of these two motes more."""
+    tree = Tree(0, {1: 0, 2: 1, 3: 2, 4: 3, 5: 3, 6: 4, 7: 4, 8: 5, 9: 5})
+    estimate = Estimate(tree, Rates(Estimates(1, 1, 0, 1)), HOPS, 2)
+    # 1's rows go to 6 and to 8: they part at 3.
+    apart = needed({(1, 6): 6, (1, 8): 8})
+    branched = estimate.branched(apart)
+    assert branched.of == {6: (3, frozenset({1})), 8: (3, frozenset({1}))}
+    assert branched.branching({6, 8}) == [3]
+    # Rows of 6 and of 8 go to 1, and meet there, which saves nothing by hops, and listeners by energy.
+    together = needed({(6, 8): 1})
+    assert not estimate.branched(together).of
+    energy = Estimate(tree, Rates(Estimates(1, 1, 0, 1)), prices("energy", 2, 4, 10), 2)
+    assert energy.branched(together).of == {1: (3, frozenset({6, 8}))}
+    refusing = Estimate(
+        tree, Rates(Estimates(1, 1, 0, 1)), HOPS, 2, lambda relays, _: 3 not in relays.branching({6, 8})
+    )
+    assert 3 not in refusing.branched(apart).branching({6, 8})
 
 
 def test_a_way_between_hosts_carries_no_more_than_it_has_cells_for() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from skerry.joins.placement.branching import branched
 from skerry.joins.placement.estimates import Pair, Rates
 from skerry.joins.placement.plans import ROLES, listened, needed
 from skerry.joins.placement.prices import Prices
@@ -50,6 +51,19 @@ class Estimate:
         if self._most == 0 or len(producers) == len(set(producers)):
             return Relays()
         return relayed(sent, self.of_way, self._most, lambda relays: self._allowed(relays, sent))
+
+    def branched(self, sent: Mapping[Link, int]) -> Relays:
+        """The same, with motes that join none; it takes longer than to reckon what many placings cost."""
+        if self._most == 0:
+            return Relays()
+        return branched(
+            self.relays(sent),
+            sent,
+            self.of_way,
+            self._most,
+            self.tree,
+            lambda relays: self._allowed(relays, sent),
+        )
 
     def of_way(self, way: Link, carried: Mapping[int, int]) -> float:
         """With the rows that go by it, by mote and as what they pass."""

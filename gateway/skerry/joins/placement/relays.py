@@ -48,6 +48,10 @@ class Relays:
             found.append(host)
         return found
 
+    def branching(self, hosts: Iterable[int]) -> list[int]:
+        """Who passes rows on and joins none."""
+        return sorted({by for by, _ in self.of.values()} - set(hosts))
+
     def without(self, hosts: Iterable[int]) -> Relays:
         """The same where these join no more: what they would have passed on comes from its mote."""
         gone = set(hosts)
@@ -92,7 +96,7 @@ def _saved(
     found: Relays, needed: Mapping[Way, int], cost: WayCost, most: int, by: int, host: int
 ) -> tuple[float, frozenset[int]]:
     """What it saves that one host passes rows on to another, and whose."""
-    if by == host or host in found.before(by) or _depth(found, by) + 1 + _height(found, host) > PASSED_ON:
+    if by == host or host in found.before(by) or depth(found, by) + 1 + height(found, host) > PASSED_ON:
         return 0.0, frozenset()
     shared = [
         producer
@@ -112,11 +116,11 @@ def _saved(
     return best, whose
 
 
-def _depth(found: Relays, host: int) -> int:
+def depth(found: Relays, host: int) -> int:
     return len(found.before(host))
 
 
-def _height(found: Relays, host: int) -> int:
+def height(found: Relays, host: int) -> int:
     """How often rows are passed on behind it."""
     below = [other for other, (by, _) in found.of.items() if by == host]
     height = 0

@@ -169,7 +169,8 @@ def clause_of(
     all_come: bool = False,
 ) -> Clause:
     """What motes are told: ``hosts``, the deepest in the tree first; ``pairs`` that the gateway joins. ``relays``: by host the one that
-    passes rows on to it, which stands behind it, and whose. ``all_come``: all motes' rows are to come, also those that are in no pair."""
+    passes rows on to it, which stands behind it, and whose; one that only passes rows on is a
+    host without pairs. ``all_come``: all motes' rows are to come, also those that are in no pair."""
     code = assemble(pairing.condition) if pairing.condition is not None else b""
     motes = named(hosts)
     sets = [motes, *((() if all_come else {pair[at] for pair in pairs}) for at in (0, 1))]
@@ -187,8 +188,7 @@ def clause_of(
     places, relays = [host for host, _, _ in hosts], relays or {}
     for host, rows, own in hosts:
         by, whose = relays.get(host, (host, frozenset[int]()))
-        needed = sorted(whose.intersection(mote for pair in own for mote in pair))
-        passed = bytes([places.index(by), *map(motes.index, needed)]) if needed else b""
+        passed = bytes([places.index(by), *map(motes.index, sorted(whose))]) if whose else b""
         groups = passed + pair_groups.build(own, motes)
         told += bytes(PairsHost.build({"host": motes.index(host), "rows": rows, "groups": len(groups)}))
         told += groups
@@ -231,7 +231,7 @@ def carried_columns(clause: Clause, where: Expr | None) -> tuple[Column, ...]:
 
 def hosts_of(clause: Clause) -> dict[int, tuple[int, tuple[tuple[int, int], ...]]]:
     """By the mote that joins them: rows that it has room for, and its pairs."""
-    return {host: (rows, pairs) for host, rows, pairs, _ in _hosts(clause)}
+    return {host: (rows, pairs) for host, rows, pairs, _ in _hosts(clause) if pairs}
 
 
 def _hosts(clause: Clause) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...], bool]]:
@@ -247,7 +247,7 @@ def _hosts(clause: Clause) -> Iterator[tuple[int, int, tuple[tuple[int, int], ..
         groups = code[at : at + host.groups]
         at += host.groups
         pairs = pair_groups.parse(groups, motes)
-        yield motes[host.host], host.rows, tuple(pairs), groups[0] < PAIRS_MOTES
+        yield motes[host.host], host.rows, tuple(pairs), bool(groups) and groups[0] < PAIRS_MOTES
 
 
 def window_ms(clause: Clause, period_ms: int) -> int:
