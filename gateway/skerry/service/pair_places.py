@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import hypot
 from typing import Any
 
 from skerry.catalog.catalog import Mote
+from skerry.joins.placement.branching import Near
 from skerry.joins.placement.choosing import Decided
 from skerry.joins.placement.estimates import Rates
 from skerry.joins.placement.estimating import Estimate
@@ -271,7 +273,24 @@ def _relaying(reckoning: Reckoning, hosts: Mapping[int, Sequence[Pair]]) -> Esti
         return has_room and carry and others.over(ways) == 0
 
     most = reckoning.most if reckoning.pairing.way is PairsWay.SENT else 0
-    return Estimate(reckoning.tree, reckoning.rates, reckoning.prices, most, allowed)
+    near = _near(reckoning.tree, reckoning.motes)
+    return Estimate(reckoning.tree, reckoning.rates, reckoning.prices, most, allowed, near)
+
+
+def _near(tree: Tree, motes: Mapping[int, Mote]) -> Near:
+    """Motes may hear each other that stand no farther apart than a mote and its parent do, somewhere in the tree."""
+
+    def apart(one: int, other: int) -> float:
+        return hypot(motes[one].xpos - motes[other].xpos, motes[one].ypos - motes[other].ypos)
+
+    links = [link for link in tree.parents.items() if motes.keys() >= set(link)]
+    reach = max((apart(*link) for link in links), default=0.0)
+    # Where all are at one place nobody has said where they stand.
+    return lambda one, other: 0 < apart(one, other) <= reach * _ROUNDED
+
+
+#: Sums of places may be off by so much.
+_ROUNDED = 1 + 1e-9
 
 
 def _none_dearer(

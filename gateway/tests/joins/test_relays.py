@@ -206,6 +206,11 @@ def test_ways_branch_and_meet_at_motes_that_join_none() -> None:
     assert not estimate.branched(together).of
     energy = Estimate(tree, Rates(Estimates(1, 1, 0, 1)), prices("energy", 2, 4, 10), 2)
     assert energy.branched(together).of == {1: (3, frozenset({6, 8}))}
+    # 1 hears 6, and would send to it at once.
+    near = Estimate(
+        tree, Rates(Estimates(1, 1, 0, 1)), HOPS, 2, near=lambda one, other: {one, other} == {1, 6}
+    )
+    assert not near.branched(apart).of
     refusing = Estimate(
         tree, Rates(Estimates(1, 1, 0, 1)), HOPS, 2, lambda relays, _: 3 not in relays.branching({6, 8})
     )

@@ -10,6 +10,9 @@ from itertools import combinations
 from skerry.joins.placement.relays import PASSED_ON, Relays, Way, WayCost, depth, height
 from skerry.joins.placement.trees import Tree
 
+#: Whether two motes may hear each other: who sends to a neighbour does so at once, whatever the tree says.
+Near = Callable[[int, int], bool]
+
 
 def branched(
     found: Relays,
@@ -18,12 +21,14 @@ def branched(
     most: int,
     tree: Tree,
     allowed: Callable[[Relays], bool] = lambda _: True,
+    near: Near = lambda _, __: False,
 ) -> Relays:
     """The same with motes that pass rows on and join none, where that costs less: where ways of a mote's rows part, and where ways to one
-    host meet. The better of what comes of ``found``, and of none that pass rows on yet."""
+    host meet. The better of what comes of ``found``, and of none that pass rows on yet.
+    Ways from one mote to another that is ``near`` stay: they are shorter than by the tree."""
     best, least = found, _total(found, needed, cost)
     for start in (found, Relays()):
-        tried, total = _improved(start, needed, cost, most, tree, allowed)
+        tried, total = _improved(start, needed, cost, most, tree, allowed, near)
         if total < least - _EQUAL:
             best, least = tried, total
     return best
@@ -37,17 +42,19 @@ def _total(relays: Relays, needed: Mapping[Way, int], cost: WayCost) -> float:
 
 
 def _improved(
-    found: Relays, needed: Mapping[Way, int], cost: WayCost, most: int, tree: Tree, allowed: Callable[[Relays], bool]
+    found: Relays, needed: Mapping[Way, int], cost: WayCost, most: int, tree: Tree, allowed: Callable[[Relays], bool],
+    near: Near,
 ) -> tuple[Relays, float]:  # fmt: skip
     """One change after the other, that which saves most first."""
     total, refused = _total(found, needed, cost), set[tuple[int, frozenset[int]]]()
     while True:
         ways = found.ways(needed)
+        far = {way: carried for way, carried in ways.items() if not near(*way)}
         best: tuple[float, Relays, tuple[int, frozenset[int]]] | None = None
-        for by, whose in _meetings(ways, needed, tree, most):
+        for by, whose in _meetings(far, needed, tree, most):
             if (by, whose) in refused:
                 continue
-            changed = _through(found, ways, cost, most, tree, by, whose)
+            changed = _through(found, ways, cost, most, tree, by, whose, near)
             if changed is None:
                 continue
             tried = _total(changed, needed, cost)
@@ -92,7 +99,7 @@ _SPARE = 2
 
 
 def _through(
-    found: Relays, ways: Mapping[Way, Mapping[int, int]], cost: WayCost, most: int, tree: Tree, by: int, whose: frozenset[int]
+    found: Relays, ways: Mapping[Way, Mapping[int, int]], cost: WayCost, most: int, tree: Tree, by: int, whose: frozenset[int], near: Near
 ) -> Relays | None:  # fmt: skip
     """Where rows of these come by a mote to all hosts for which that pays; None: to none."""
     of = dict(found.of)
@@ -101,7 +108,9 @@ def _through(
         there = {
             one
             for one in whose
-            if list(ways.get((one, host), ())) == [one] and by in tree.between(one, host)[1:-1]
+            if list(ways.get((one, host), ())) == [one]
+            and not near(one, host)
+            and by in tree.between(one, host)[1:-1]
         }
         if before != by or not there or host == by or host in found.before(by) or by in found.before(host):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from skerry.joins.placement.branching import branched
+from skerry.joins.placement.branching import Near, branched
 from skerry.joins.placement.estimates import Pair, Rates
 from skerry.joins.placement.plans import ROLES, listened, needed
 from skerry.joins.placement.prices import Prices
@@ -17,13 +17,19 @@ Allowed = Callable[[Relays, Mapping[Link, int]], bool]
 
 class Estimate:
     """Of pairs in one tree. What it has reckoned it keeps. ``most``: motes whose rows a way between hosts carries; 0: they pass none on.
-    ``allowed``: whether they may so, by who sends rows to whom."""
+    ``allowed``: whether they may so, by who sends rows to whom; ``near``: who may hear whom."""
 
     def __init__(
-        self, tree: Tree, rates: Rates, prices: Prices, most: int = 0, allowed: Allowed = lambda _, __: True
+        self,
+        tree: Tree,
+        rates: Rates,
+        prices: Prices,
+        most: int = 0,
+        allowed: Allowed = lambda _, __: True,
+        near: Near = lambda _, __: False,
     ) -> None:
         self.tree, self._rates, self._prices, self._most = tree, rates, prices, most
-        self._allowed = allowed
+        self._allowed, self._near = allowed, near
         self._listened = listened(prices, tree)
         self._sends: dict[tuple[int, int], float] = {}
         self._hops: dict[Link, int] = {}
@@ -63,6 +69,7 @@ class Estimate:
             self._most,
             self.tree,
             lambda relays: self._allowed(relays, sent),
+            self._near,
         )
 
     def of_way(self, way: Link, carried: Mapping[int, int]) -> float:
